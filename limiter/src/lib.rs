@@ -1,0 +1,13 @@
+//! The decision core of Tidegate, sans-io: it knows no clock, socket, proxy or store.
+//!
+//! Time and input come in as arguments, effects go out as values, so that the same code runs in Envoy's
+//! worker threads, in the companion and, with a virtual clock, in tests. The filter adapts it to
+//! proxy-wasm; the companion shares its quotas and wire messages.
+
+pub mod bucket;
+pub mod policy;
+pub mod quota;
+pub mod rate;
+pub mod span;
+pub mod time;
+pub mod wire;
