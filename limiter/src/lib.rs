@@ -4,10 +4,19 @@
 //! worker threads, in the companion and, with a virtual clock, in tests. The filter adapts it to
 //! proxy-wasm; the companion shares its quotas and wire messages.
 
+pub mod answer;
 pub mod bucket;
+pub mod calls;
+pub mod decision;
+pub mod fields;
+pub mod key;
+pub mod limiter;
+pub mod path;
 pub mod policy;
 pub mod quota;
 pub mod rate;
+pub mod request;
 pub mod span;
+pub mod table;
 pub mod time;
 pub mod wire;

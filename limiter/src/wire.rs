@@ -23,6 +23,9 @@ pub const MAX_TAKES: usize = 128;
 /// The most charges of one take, and so the most policies of a configuration that ask the companion.
 pub const MAX_CHARGES: usize = 16;
 
+/// The most bytes of a store key: what the parts of a policy's key come to at most.
+pub const MAX_KEY_BYTES: usize = 2048;
+
 /// The most bytes of a request's body.
 pub const MAX_BODY_BYTES: usize = 1 << 20;
 
@@ -71,6 +74,21 @@ pub enum Limit {
 pub struct TakeReply {
     /// As many as the request had takes.
     pub takes: Vec<Taken>,
+}
+
+impl TakeRequest {
+    /// The message's JSON.
+    pub fn write(&self) -> Vec<u8> {
+        // Strings, integers and booleans under string keys always have a JSON form.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+impl TakeReply {
+    /// Reads a reply; `None` where the bytes are none.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
+    }
 }
 
 /// The answer to one take.

@@ -1,0 +1,54 @@
+//! The slot table's memory: the proxy's shared data, which all workers reach and which outlives a VM.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use limiter::table::{Conflict, Slots};
+
+use crate::host;
+
+/// The version of what the slots hold; state of another version is never read.
+const SCHEMA: &str = "1";
+
+/// Slots in shared data under the plugin's own prefix: all plugins of a proxy may share one map.
+pub(crate) struct SharedSlots {
+    prefix: String,
+}
+
+impl SharedSlots {
+    /// The slots of the plugin that is being configured, told apart by its name and root id.
+    pub(crate) fn of_this_plugin() -> Self {
+        let property = |name| host::property(name).unwrap_or_default();
+        let (name, root) = (property("plugin_name"), property("plugin_root_id"));
+        let [name, root] = [&name, &root].map(|text| String::from_utf8_lossy(text));
+        Self { prefix: format!("tidegate/{SCHEMA}/{name}/{root}/") }
+    }
+
+    /// The seed of the table's hash: random, and the same for all workers of this proxy.
+    pub(crate) fn seed(&self) -> [u8; 16] {
+        let key = format!("{}seed", self.prefix);
+        let mut seed = [0; 16];
+        for half in seed.chunks_exact_mut(8) {
+            half.copy_from_slice(&RandomState::new().build_hasher().finish().to_le_bytes());
+        }
+        // Whoever is first wins; the others take over its seed.
+        if host::set_shared_data(&key, &seed, None).is_ok() {
+            return seed;
+        }
+        let first = host::shared_data(&key).and_then(|(seed, _)| seed.try_into().ok());
+        first.unwrap_or(seed)
+    }
+
+    fn key(&self, slot: u32) -> String {
+        format!("{}{slot}", self.prefix)
+    }
+}
+
+impl Slots for SharedSlots {
+    fn load(&mut self, slot: u32) -> Option<(Vec<u8>, u32)> {
+        host::shared_data(&self.key(slot))
+    }
+
+    fn store(&mut self, slot: u32, bytes: &[u8], version: Option<u32>) -> Result<(), Conflict> {
+        host::set_shared_data(&self.key(slot), bytes, version).map_err(|_| Conflict)
+    }
+}

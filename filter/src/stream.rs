@@ -1,0 +1,66 @@
+//! One request and its response.
+
+use core::cell::RefCell;
+use std::rc::Rc;
+
+use limiter::fields::{self, Item};
+use proxy_wasm::traits::{Context, HttpContext};
+use proxy_wasm::types::Action;
+
+use crate::host;
+use crate::response;
+use crate::worker::{Decided, Worker};
+
+/// The context of a stream.
+pub(crate) struct Stream {
+    id: u32,
+    worker: Rc<RefCell<Worker>>,
+    decided: Decided,
+}
+
+impl Stream {
+    pub(crate) fn new(id: u32, worker: Rc<RefCell<Worker>>) -> Self {
+        Self { id, worker, decided: Decided::default() }
+    }
+}
+
+impl Context for Stream {
+    fn on_done(&mut self) -> bool {
+        self.worker.borrow_mut().on_stream_done(self.id);
+        true
+    }
+}
+
+impl HttpContext for Stream {
+    fn on_http_request_headers(&mut self, _: usize, _: bool) -> Action {
+        let mut worker = self.worker.borrow_mut();
+        let action = worker.on_request(self.id, &self.decided);
+        if !worker.has_effects() {
+            return action;
+        }
+        let root = worker.root();
+        drop(worker);
+        if host::set_effective_context(root).is_err() {
+            // Without its root there is nobody to decide; the deadline's tick will not come either.
+            return Action::Continue;
+        }
+        host::call_root(root, self.id);
+        let _ = host::set_effective_context(self.id);
+        self.worker.borrow_mut().take_current_action().unwrap_or(action)
+    }
+
+    fn on_http_response_headers(&mut self, _: usize, _: bool) -> Action {
+        let decided = self.decided.borrow();
+        let Some(decision) = decided.as_ref() else { return Action::Continue };
+        if response::status().is_some_and(fields::allowed_on) {
+            let worker = self.worker.borrow();
+            let policies = worker.limiter.policies();
+            let items: Vec<Item> =
+                decision.marks.iter().filter_map(|mark| Item::of(policies.get(mark.policy)?, mark)).collect();
+            let needs_clock = worker.families.iter().any(|family| family.needs_wall_clock());
+            let unix_now = needs_clock.then(host::unix_now);
+            fields::write(&worker.families, &items, decision.verdict, unix_now, &mut response::Headers);
+        }
+        Action::Continue
+    }
+}

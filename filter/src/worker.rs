@@ -1,0 +1,261 @@
+//! What the root context and the streams of one worker share: the limiter, and the way from its effects
+//! to host calls.
+
+use core::cell::RefCell;
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use limiter::answer::{self, Protocol};
+use limiter::decision::{Decision, Verdict};
+use limiter::fields::Family;
+use limiter::limiter::{CallId, Effect, Limiter, RequestId, Step};
+use limiter::table::Table;
+use limiter::wire::{MARKER_HEADER, MARKER_VALUE, TAKE_PATH, TakeReply};
+use plugin_config::{Companion, Config};
+use proxy_wasm::hostcalls;
+use proxy_wasm::types::Action;
+
+use crate::attributes::RequestAttributes;
+use crate::host::{self, Buffer, Map};
+use crate::metrics::Metrics;
+use crate::response;
+use crate::shared_data::SharedSlots;
+
+/// How often deadlines are looked at while requests wait: what a wait may exceed its timeout by.
+const TICK_MS: u32 = 10;
+
+/// Slots of the table of local buckets. Bounds what a flood of clients can take.
+const TABLE_SLOTS: u32 = 4096;
+
+/// The most bytes of a companion's answer that are looked at.
+const MAX_REPLY_BYTES: usize = 1 << 20;
+
+/// The timeout where no policy asks the companion.
+const NO_TIMEOUT: Duration = Duration::ZERO;
+
+/// Where a stream's decision is left, for the response's headers.
+pub(crate) type Decided = Rc<RefCell<Option<Decision>>>;
+
+/// A stream that waits.
+struct WaitingStream {
+    decided: Decided,
+    protocol: Protocol,
+}
+
+/// One worker of one configuration.
+pub(crate) struct Worker {
+    root: u32,
+    companion: Option<Companion>,
+    pub(crate) families: Vec<Family>,
+    pub(crate) limiter: Limiter,
+    slots: SharedSlots,
+    metrics: Metrics,
+    /// The core's calls by the host's tokens.
+    calls: BTreeMap<u32, CallId>,
+    waiting: BTreeMap<u32, WaitingStream>,
+    effects: Vec<Effect>,
+    /// What the stream whose request callback is being served is to do, where that was decided meanwhile.
+    current_action: Option<Action>,
+    is_ticking: bool,
+}
+
+impl Worker {
+    pub(crate) fn new(root: u32, config: Config) -> Self {
+        let slots = SharedSlots::of_this_plugin();
+        let table = Table::new(TABLE_SLOTS, slots.seed());
+        let timeout = config.companion.as_ref().map_or(NO_TIMEOUT, |companion| companion.timeout);
+        log::info!(
+            "tidegate: {} policies loaded; local buckets take at most {} bytes of shared data",
+            config.policies.len(),
+            table.max_bytes()
+        );
+        let metrics = Metrics::new(&config.policies);
+        Self {
+            root,
+            companion: config.companion,
+            families: config.families,
+            limiter: Limiter::new(config.policies.into(), table, timeout),
+            slots,
+            metrics,
+            calls: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            effects: Vec::new(),
+            current_action: None,
+            is_ticking: false,
+        }
+    }
+
+    /// A request has arrived, in its own context.
+    pub(crate) fn on_request(&mut self, stream: u32, decided: &Decided) -> Action {
+        let request = RequestId(stream);
+        let step = self.limiter.on_request(
+            request,
+            &mut RequestAttributes,
+            &mut self.slots,
+            host::now(),
+            &mut self.effects,
+        );
+        self.metrics.evictions.add(self.limiter.take_evictions());
+        let decision = match step {
+            Step::Decided(decision) => decision,
+            Step::Waits => {
+                self.waiting
+                    .insert(stream, WaitingStream { decided: Rc::clone(decided), protocol: protocol() });
+                // The call must be made as the root; see `host::call_root`.
+                return Action::Pause;
+            }
+        };
+        self.metrics.count(&decision.marks);
+        let action = self.answer(&decision, protocol);
+        decided.replace(Some(decision));
+        action
+    }
+
+    /// True where the limiter's effects are yet to be carried out.
+    pub(crate) fn has_effects(&self) -> bool {
+        !self.effects.is_empty()
+    }
+
+    pub(crate) fn root(&self) -> u32 {
+        self.root
+    }
+
+    /// Carries out what the limiter wants. To be called while the SDK runs a callback of the root; leaves
+    /// the root as the effective context.
+    ///
+    /// `current` is the stream whose request callback is being served, if any. It is never resumed, for
+    /// it has not paused yet; see [`Worker::take_current_action`].
+    pub(crate) fn carry_out(&mut self, current: Option<u32>) {
+        // A call that cannot be made is decided at once, which may give rise to more.
+        while !self.effects.is_empty() {
+            for effect in core::mem::take(&mut self.effects) {
+                match effect {
+                    Effect::Call { call, body } => self.call(call, &body),
+                    Effect::Decide { request, decision } => {
+                        self.decide(request, decision, current == Some(request.0));
+                    }
+                }
+            }
+        }
+        self.watch_deadlines();
+    }
+
+    /// What the current stream is to do, where [`Worker::carry_out`] has decided it.
+    pub(crate) fn take_current_action(&mut self) -> Option<Action> {
+        self.current_action.take()
+    }
+
+    /// The proxy has an answer to a callout, or says that there is none.
+    pub(crate) fn on_call_ended(&mut self, token: u32, header_count: usize, body_bytes: usize) {
+        let Some(call) = self.calls.remove(&token) else { return };
+        match reply(header_count, body_bytes) {
+            Some(reply) => {
+                self.limiter.on_reply(call, reply, &mut self.slots, host::now(), &mut self.effects);
+            }
+            None => self.fail(call),
+        }
+        self.carry_out(None);
+    }
+
+    pub(crate) fn on_tick(&mut self) {
+        self.limiter.on_tick(&mut self.slots, host::now(), &mut self.effects);
+        self.carry_out(None);
+    }
+
+    /// A stream has ended. One that waited has lost its client.
+    pub(crate) fn on_stream_done(&mut self, stream: u32) {
+        if self.waiting.remove(&stream).is_some() {
+            self.limiter.on_gone(RequestId(stream), &mut self.slots, host::now());
+        }
+    }
+
+    fn call(&mut self, call: CallId, body: &[u8]) {
+        self.metrics.callouts.add(1);
+        let Some(companion) = &self.companion else { return self.fail(call) };
+        let headers = vec![
+            (":method", "POST"),
+            (":path", TAKE_PATH),
+            (":authority", companion.cluster.as_str()),
+            ("content-type", "application/json"),
+        ];
+        let token = hostcalls::dispatch_http_call(
+            &companion.cluster,
+            headers,
+            Some(body),
+            Vec::new(),
+            companion.timeout,
+        );
+        match token {
+            Ok(token) => drop(self.calls.insert(token, call)),
+            // The cluster is missing, has no endpoint, or its circuit breaker is open.
+            Err(_) => self.fail(call),
+        }
+    }
+
+    fn fail(&mut self, call: CallId) {
+        self.metrics.callouts_failed.add(1);
+        self.limiter.on_call_failed(call, &mut self.slots, host::now(), &mut self.effects);
+    }
+
+    /// Lets a request that waited go on, or answers it.
+    fn decide(&mut self, request: RequestId, decision: Decision, is_current: bool) {
+        self.metrics.count(&decision.marks);
+        let Some(waiting) = self.waiting.remove(&request.0) else { return };
+        // A stream that is gone takes no calls: they would act on the context that was effective before.
+        if host::set_effective_context(request.0).is_err() {
+            return;
+        }
+        let action = self.answer(&decision, || waiting.protocol);
+        waiting.decided.replace(Some(decision));
+        if is_current {
+            self.current_action = Some(action);
+        } else if action == Action::Continue {
+            // It fails only for a stream that is going away by itself.
+            let _ = host::resume_request();
+        }
+        let _ = host::set_effective_context(self.root);
+    }
+
+    /// Answers the effective context's request unless it passes.
+    fn answer(&self, decision: &Decision, protocol: impl FnOnce() -> Protocol) -> Action {
+        if decision.verdict == Verdict::Admit {
+            return Action::Continue;
+        }
+        match answer::reply(decision, self.limiter.policies(), protocol()) {
+            // Where the proxy refuses our answer, upstream must not get the request either: it stays
+            // paused until the stream's idle timeout.
+            Some(reply) => response::send(&reply).unwrap_or(Action::Pause),
+            None => Action::Continue,
+        }
+    }
+
+    /// Ticks only while something waits, so that an idle proxy does nothing.
+    fn watch_deadlines(&mut self) {
+        let needs_tick = self.limiter.needs_tick();
+        if needs_tick != self.is_ticking {
+            let period_ms = if needs_tick { TICK_MS } else { 0 };
+            self.is_ticking = needs_tick && host::set_tick_period_ms(period_ms).is_ok();
+        }
+    }
+}
+
+/// The companion's answer to a callout, in a callback of the root; `None` where it is not one.
+fn reply(header_count: usize, body_bytes: usize) -> Option<TakeReply> {
+    if header_count == 0 || body_bytes > MAX_REPLY_BYTES {
+        return None;
+    }
+    // Envoy makes 503 and 504 answers of its own, and a wrong address may answer 200.
+    let is_ours = host::header(Map::CalloutHeaders, MARKER_HEADER)
+        .is_some_and(|value| value == MARKER_VALUE.as_bytes());
+    if !is_ours || host::header(Map::CalloutHeaders, ":status")? != b"200" {
+        return None;
+    }
+    let body = host::buffer(Buffer::CalloutBody, body_bytes)?;
+    TakeReply::read(&body)
+}
+
+/// How the effective context's request wants to be answered.
+fn protocol() -> Protocol {
+    Protocol::of(host::header(Map::RequestHeaders, "content-type").as_deref())
+}
