@@ -11,11 +11,11 @@ pub(crate) struct RequestAttributes;
 
 impl Attributes for RequestAttributes {
     fn method(&mut self) -> Vec<u8> {
-        host::header(Map::RequestHeaders, ":method").unwrap_or_default()
+        host::header(Map::Request, ":method").unwrap_or_default()
     }
 
     fn target(&mut self) -> Vec<u8> {
-        host::header(Map::RequestHeaders, ":path").unwrap_or_default()
+        host::header(Map::Request, ":path").unwrap_or_default()
     }
 
     fn address(&mut self) -> Option<IpAddr> {
@@ -28,6 +28,6 @@ impl Attributes for RequestAttributes {
     fn header(&mut self, name: &str) -> Option<Vec<u8>> {
         // The property joins all values by commas, the header alone would be the first of them.
         let joined = host::property(&format!("request\0headers\0{name}"))?;
-        sole_value(&joined, || host::header(Map::RequestHeaders, name)).map(<[u8]>::to_vec)
+        sole_value(&joined, || host::header(Map::Request, name)).map(<[u8]>::to_vec)
     }
 }

@@ -12,9 +12,9 @@ use limiter::time::Instant;
 /// Header maps by their number in the ABI.
 #[derive(Clone, Copy)]
 pub(crate) enum Map {
-    RequestHeaders = 0,
-    ResponseHeaders = 2,
-    CalloutHeaders = 6,
+    Request = 0,
+    Response = 2,
+    Callout = 6,
 }
 
 /// Buffers by their number in the ABI.
@@ -105,8 +105,8 @@ fn returned(call: impl FnOnce(*mut *mut u8, *mut usize) -> u32) -> Option<Vec<u8
     if data.is_null() {
         return Some(Vec::new());
     }
-    // SAFETY: the SDK's allocator made a vector of exactly this length, and the host gave it up.
-    Some(unsafe { Vec::from_raw_parts(data, len, len) })
+    // SAFETY: the SDK's allocator made a boxed slice of exactly this length, and the host gave it up.
+    Some(unsafe { Box::from_raw(core::ptr::slice_from_raw_parts_mut(data, len)) }.into_vec())
 }
 
 fn done(status: u32) -> Result<(), HostError> {

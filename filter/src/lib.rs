@@ -12,10 +12,15 @@ mod shared_data;
 mod stream;
 mod worker;
 
-use proxy_wasm::traits::RootContext;
-use proxy_wasm::types::LogLevel;
+#[expect(missing_docs, reason = "the macro writes the module's start without documentation")]
+mod start {
+    use proxy_wasm::traits::RootContext;
+    use proxy_wasm::types::LogLevel;
 
-proxy_wasm::main! {{
-    proxy_wasm::set_log_level(LogLevel::Info);
-    proxy_wasm::set_root_context(|id| -> Box<dyn RootContext> { Box::new(root::Root::new(id)) });
-}}
+    use crate::root::Root;
+
+    proxy_wasm::main! {{
+        proxy_wasm::set_log_level(LogLevel::Info);
+        proxy_wasm::set_root_context(|id| -> Box<dyn RootContext> { Box::new(Root::new(id)) });
+    }}
+}

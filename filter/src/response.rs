@@ -12,23 +12,23 @@ pub(crate) struct Headers;
 impl ResponseHeaders for Headers {
     fn get(&mut self, name: &'static str) -> Option<Vec<u8>> {
         // The common case, a header that is absent, is cheap this way; a property never is.
-        let first = host::header(Map::ResponseHeaders, name)?;
+        let first = host::header(Map::Response, name)?;
         Some(host::property(&format!("response\0headers\0{name}")).unwrap_or(first))
     }
 
     fn set(&mut self, name: &'static str, value: &[u8]) {
         // A response that is gone needs no headers.
-        let _ = host::set_header(Map::ResponseHeaders, name, value);
+        let _ = host::set_header(Map::Response, name, value);
     }
 
     fn remove(&mut self, name: &'static str) {
-        let _ = host::remove_header(Map::ResponseHeaders, name);
+        let _ = host::remove_header(Map::Response, name);
     }
 }
 
 /// The status of the effective context's response.
 pub(crate) fn status() -> Option<u16> {
-    let status = host::header(Map::ResponseHeaders, ":status")?;
+    let status = host::header(Map::Response, ":status")?;
     core::str::from_utf8(&status).ok()?.parse().ok()
 }
 

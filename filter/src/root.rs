@@ -41,7 +41,7 @@ impl RootContext for Root {
                 true
             }
             Err(errors) => {
-                for error in errors.iter() {
+                for error in &errors {
                     log::error!("tidegate: configuration refused: {error}");
                 }
                 false

@@ -246,9 +246,9 @@ fn reply(header_count: usize, body_bytes: usize) -> Option<TakeReply> {
         return None;
     }
     // Envoy makes 503 and 504 answers of its own, and a wrong address may answer 200.
-    let is_ours = host::header(Map::CalloutHeaders, MARKER_HEADER)
-        .is_some_and(|value| value == MARKER_VALUE.as_bytes());
-    if !is_ours || host::header(Map::CalloutHeaders, ":status")? != b"200" {
+    let is_ours =
+        host::header(Map::Callout, MARKER_HEADER).is_some_and(|value| value == MARKER_VALUE.as_bytes());
+    if !is_ours || host::header(Map::Callout, ":status")? != b"200" {
         return None;
     }
     let body = host::buffer(Buffer::CalloutBody, body_bytes)?;
@@ -257,5 +257,5 @@ fn reply(header_count: usize, body_bytes: usize) -> Option<TakeReply> {
 
 /// How the effective context's request wants to be answered.
 fn protocol() -> Protocol {
-    Protocol::of(host::header(Map::RequestHeaders, "content-type").as_deref())
+    Protocol::of(host::header(Map::Request, "content-type").as_deref())
 }

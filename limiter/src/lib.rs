@@ -5,6 +5,7 @@
 //! proxy-wasm; the companion shares its quotas and wire messages.
 
 pub mod answer;
+pub mod authority;
 pub mod bucket;
 pub mod calls;
 pub mod decision;

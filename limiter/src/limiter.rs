@@ -121,7 +121,7 @@ impl Limiter {
             return Step::Decided(self.refused(&applied));
         }
         if !applied.iter().any(|one| exact_of(&self.policies, one).is_some()) {
-            return Step::Decided(self.admitted(&applied));
+            return Step::Decided(admitted(&applied));
         }
         if self.waiting.len() >= MAX_WAITING {
             return Step::Decided(self.failed(&applied, slots, now));
@@ -249,7 +249,7 @@ impl Limiter {
         let decision = match answer {
             Some(Taken::Decided { admitted, charges }) if self.note(&mut waiting.applied, &charges) => {
                 if admitted {
-                    self.admitted(&waiting.applied)
+                    admitted(&waiting.applied)
                 } else {
                     self.give_back(&waiting.applied, slots, now);
                     self.refused(&waiting.applied)
@@ -306,12 +306,6 @@ impl Limiter {
         applied.iter().any(|one| one.finding.denies() && !is_shadow(&self.policies, one))
     }
 
-    fn admitted(&self, applied: &[Applied]) -> Decision {
-        decision(Verdict::Admit, applied, |one| {
-            if one.finding.denies() { Outcome::ShadowRefused } else { Outcome::Admitted }
-        })
-    }
-
     fn refused(&self, applied: &[Applied]) -> Decision {
         decision(Verdict::Refuse, applied, |one| {
             match (one.finding.denies(), is_shadow(&self.policies, one)) {
@@ -344,6 +338,12 @@ impl Limiter {
             }
         }
     }
+}
+
+fn admitted(applied: &[Applied]) -> Decision {
+    decision(Verdict::Admit, applied, |one| {
+        if one.finding.denies() { Outcome::ShadowRefused } else { Outcome::Admitted }
+    })
 }
 
 fn decision(verdict: Verdict, applied: &[Applied], outcome: impl Fn(&Applied) -> Outcome) -> Decision {

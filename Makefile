@@ -1,0 +1,74 @@
+# The front door of Tidegate. `make help` lists the targets from their comments.
+
+.DEFAULT_GOAL := help
+.PHONY: help build wasm companion test demo lint lint-filter fmt tools clean
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+
+# Cargo reads it too; a relative folder is relative to the root of the checkout.
+export CARGO_TARGET_DIR ?= target
+
+WASM_TARGET := wasm32-wasip1
+SHELL_SCRIPTS := tools/install tools/need .ci/run
+PYTHON_SCRIPTS := tools/wasm_imports.py envoy/demo.py
+
+# The filter links for a proxy only, so whatever runs or lints on the host leaves it out.
+ON_HOST := --workspace --exclude tidegate-filter
+
+help: ## lists the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: wasm companion ## leaves dist/tidegate.wasm (the filter) and dist/tidegate (the companion)
+
+wasm:
+	@tools/need rustup cc python3
+	rustup target add $(WASM_TARGET)
+	cargo build -p tidegate-filter --profile wasm --target $(WASM_TARGET)
+	@mkdir -p dist
+	install -m 644 $(CARGO_TARGET_DIR)/$(WASM_TARGET)/wasm/tidegate.wasm dist/tidegate.wasm
+	@tools/wasm_imports.py dist/tidegate.wasm
+
+companion:
+	@tools/need rustup cc
+	cargo build -p tidegate --bin tidegate --release
+	@mkdir -p dist
+	install -m 755 $(CARGO_TARGET_DIR)/release/tidegate dist/tidegate
+
+test: tools build ## runs all tests; those in tests/ start real Envoys, companions and stores
+ifneq ($(shell command -v cargo-nextest),)
+# nextest leaves documentation tests to cargo. They come first: the last words are the summary.
+	cargo test $(ON_HOST) --doc
+	cargo nextest run $(ON_HOST)
+else
+# One test at a time, as .config/nextest.toml has it too: those of tests/ measure waiting times.
+	RUST_TEST_THREADS=1 cargo test $(ON_HOST)
+endif
+
+demo: tools build ## starts the companion and Envoy and shows a limit at work; DEMO_ONCE=1 ends after that
+	@python3 envoy/demo.py
+
+lint: lint-filter ## checks formatting, and lints Rust, Lua, shell and Python
+	cargo fmt --all --check
+	cargo clippy $(ON_HOST) --all-targets -- -D warnings
+	@tools/need luacheck
+	luacheck lua
+	for script in $(SHELL_SCRIPTS); do bash -n $$script; done
+	if command -v shellcheck >/dev/null; then shellcheck --severity=warning $(SHELL_SCRIPTS); fi
+	python3 -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' $(PYTHON_SCRIPTS)
+
+lint-filter:
+	@tools/need rustup cc python3
+	rustup component add clippy rustfmt
+	rustup target add $(WASM_TARGET)
+# Its dependencies are linted on the host, where some lints see other sizes of numbers.
+	cargo clippy -p tidegate-filter --no-deps --target $(WASM_TARGET) -- -D warnings
+
+fmt: ## formats the Rust code
+	cargo fmt --all
+
+tools: ## fetches the pinned Envoy, Valkey and Redis into .tools/ (demo and test do it as needed)
+	@tools/install
+
+clean: ## removes what was built and fetched
+	cargo clean
+	rm -rf dist .tools

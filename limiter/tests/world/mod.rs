@@ -1,0 +1,214 @@
+//! One worker's limiter with memory for its slots, a store that is the reference model, and a clock that
+//! the test moves.
+
+use core::net::IpAddr;
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use limiter::authority::Authority;
+use limiter::decision::{Decision, Outcome};
+use limiter::limiter::{CallId, Effect, Limiter, RequestId, Step};
+use limiter::policy::{KeyPart, Limit, Match, OnFailure, Policy, Source, Sync};
+use limiter::quota::TokenBucket;
+use limiter::request::Attributes;
+use limiter::table::{Conflict, Slots, Table};
+use limiter::time::Instant;
+use limiter::wire::{TakeReply, TakeRequest};
+
+pub(crate) const TIMEOUT: Duration = Duration::from_millis(50);
+
+/// A policy over the header `x-key`, with a bucket of `capacity` that does not refill during a test.
+pub(crate) fn policy(name: &str, capacity: u64, sync: Sync) -> Policy {
+    Policy {
+        name: name.to_owned(),
+        matcher: Match::default(),
+        key: vec![KeyPart::Identity(vec![Source::Header("x-key".to_owned())])],
+        limit: Limit::TokenBucket(TokenBucket::new(capacity, "1/d".parse().unwrap()).unwrap()),
+        cost: 1,
+        sync,
+        shadow: false,
+    }
+}
+
+pub(crate) const OPEN: Sync = Sync::Exact(OnFailure::Open);
+
+pub(crate) fn closed(seconds: u64) -> Sync {
+    Sync::Exact(OnFailure::Closed { retry_after: Duration::from_secs(seconds) })
+}
+
+struct Client(&'static str);
+
+impl Attributes for Client {
+    fn method(&mut self) -> Vec<u8> {
+        b"GET".to_vec()
+    }
+
+    fn target(&mut self) -> Vec<u8> {
+        b"/".to_vec()
+    }
+
+    fn address(&mut self) -> Option<IpAddr> {
+        None
+    }
+
+    fn header(&mut self, _: &str) -> Option<Vec<u8>> {
+        Some(self.0.as_bytes().to_vec())
+    }
+}
+
+#[derive(Default)]
+struct Memory(BTreeMap<u32, (Vec<u8>, u32)>);
+
+impl Slots for Memory {
+    fn load(&mut self, slot: u32) -> Option<(Vec<u8>, u32)> {
+        self.0.get(&slot).cloned()
+    }
+
+    fn store(&mut self, slot: u32, bytes: &[u8], version: Option<u32>) -> Result<(), Conflict> {
+        let current = self.0.get(&slot).map(|(_, version)| *version);
+        if current != version {
+            return Err(Conflict);
+        }
+        self.0.insert(slot, (bytes.to_vec(), current.map_or(1, |version| version + 1)));
+        Ok(())
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) limiter: Limiter,
+    pub(crate) store: Authority,
+    pub(crate) now: Instant,
+    /// Calls that the limiter has made and nobody has answered, oldest first.
+    pub(crate) calls: Vec<(CallId, TakeRequest)>,
+    /// What has become of requests that had to wait.
+    pub(crate) decided: BTreeMap<u32, Decision>,
+    table: Table,
+    slots: Memory,
+    last_request: u32,
+}
+
+impl World {
+    pub(crate) fn new(policies: Vec<Policy>) -> Self {
+        let table = Table::new(64, [3; 16]);
+        Self {
+            limiter: Limiter::new(policies.into(), table.clone(), TIMEOUT),
+            store: Authority::default(),
+            now: Instant::from_micros(1_000_000),
+            calls: Vec::new(),
+            decided: BTreeMap::new(),
+            table,
+            slots: Memory::default(),
+            last_request: 0,
+        }
+    }
+
+    /// A client's request arrives: its number, and its decision where there is one at once.
+    pub(crate) fn arrive(&mut self, client: &'static str) -> (u32, Option<Decision>) {
+        self.last_request += 1;
+        let mut effects = Vec::new();
+        let step = self.limiter.on_request(
+            RequestId(self.last_request),
+            &mut Client(client),
+            &mut self.slots,
+            self.now,
+            &mut effects,
+        );
+        self.carry_out(effects);
+        let decision = match step {
+            Step::Decided(decision) => Some(decision),
+            Step::Waits => None,
+        };
+        (self.last_request, decision)
+    }
+
+    /// A request from arrival to decision, with a store that answers at once.
+    pub(crate) fn request(&mut self, client: &'static str) -> Decision {
+        let (request, decision) = self.arrive(client);
+        decision.unwrap_or_else(|| {
+            self.answer_all();
+            self.decided.remove(&request).expect("the store has answered")
+        })
+    }
+
+    /// The store answers what it was asked, oldest first, until it is asked no more.
+    pub(crate) fn answer_all(&mut self) {
+        while !self.calls.is_empty() {
+            self.answer_first();
+        }
+    }
+
+    pub(crate) fn answer_first(&mut self) {
+        let (call, request) = self.calls.remove(0);
+        let reply = self.store.decide(&request, self.now);
+        self.reply(call, reply);
+    }
+
+    pub(crate) fn reply(&mut self, call: CallId, reply: TakeReply) {
+        let mut effects = Vec::new();
+        self.limiter.on_reply(call, reply, &mut self.slots, self.now, &mut effects);
+        self.carry_out(effects);
+    }
+
+    pub(crate) fn fail(&mut self, call: CallId) {
+        let mut effects = Vec::new();
+        self.limiter.on_call_failed(call, &mut self.slots, self.now, &mut effects);
+        self.carry_out(effects);
+    }
+
+    pub(crate) fn fail_first(&mut self) {
+        let (call, _) = self.calls.remove(0);
+        self.fail(call);
+    }
+
+    pub(crate) fn tick_after(&mut self, span: Duration) {
+        self.now = self.now.after(span);
+        let mut effects = Vec::new();
+        self.limiter.on_tick(&mut self.slots, self.now, &mut effects);
+        self.carry_out(effects);
+    }
+
+    pub(crate) fn leave(&mut self, request: u32) {
+        self.limiter.on_gone(RequestId(request), &mut self.slots, self.now);
+    }
+
+    /// Whole tokens that a client has left under a policy, wherever that is counted.
+    pub(crate) fn left(&self, client: &str, index: usize) -> u64 {
+        let policy = &self.limiter.policies()[index];
+        let Limit::TokenBucket(quota) = policy.limit else { panic!("a policy without a bucket") };
+        let key = format!("rl:{{{client}}}:{}", policy.name);
+        match policy.sync {
+            Sync::Local => {
+                let mut slots = Memory(self.slots.0.clone());
+                self.table.standing(&mut slots, &key, &quota, 1, self.now).remaining
+            }
+            Sync::Exact(_) => {
+                let charge = limiter::wire::Charge {
+                    key,
+                    limit: limiter::wire::Limit::TokenBucket(quota),
+                    cost: 1,
+                    shadow: false,
+                };
+                self.store.standing(&charge, self.now).remaining
+            }
+        }
+    }
+
+    fn carry_out(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Call { call, body } => {
+                    self.calls.push((call, serde_json::from_slice(&body).expect("a request by the rules")));
+                }
+                Effect::Decide { request, decision } => {
+                    let before = self.decided.insert(request.0, decision);
+                    assert_eq!(before, None, "a request was decided twice");
+                }
+            }
+        }
+    }
+}
+
+/// Each policy's part in a decision, by its index.
+pub(crate) fn outcomes(decision: &Decision) -> Vec<(usize, Outcome)> {
+    decision.marks.iter().map(|mark| (mark.policy, mark.outcome)).collect()
+}

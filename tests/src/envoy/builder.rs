@@ -1,0 +1,141 @@
+//! How an Envoy under test is put together and started.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::bootstrap::{Bootstrap, CompanionAt};
+use super::{Envoy, admin};
+use crate::binaries;
+use crate::logs::Logs;
+use crate::process::{Process, Program};
+use crate::wait::START_DEADLINE;
+
+/// Collects what differs from a plain Envoy; see [`Envoy::builder`].
+#[derive(Debug)]
+#[must_use]
+pub struct EnvoyBuilder {
+    bootstrap: Bootstrap,
+    workers: u32,
+    log_level: String,
+}
+
+impl Default for EnvoyBuilder {
+    fn default() -> Self {
+        let bootstrap = Bootstrap {
+            filter: None,
+            companion: CompanionAt::NoCluster,
+            companion_http1: false,
+            companion_max_requests: None,
+            upstream: None,
+            routes: Vec::new(),
+            stream_idle_timeout: "5s".to_owned(),
+        };
+        Self { bootstrap, workers: 1, log_level: "warn".to_owned() }
+    }
+}
+
+impl EnvoyBuilder {
+    /// Adds the filter with this plugin configuration.
+    pub fn filter(self, configuration: &Value) -> Self {
+        self.filter_text(&configuration.to_string())
+    }
+
+    /// Adds the filter with a plugin configuration that need not be JSON.
+    pub fn filter_text(mut self, configuration: &str) -> Self {
+        self.bootstrap.filter = Some(configuration.to_owned());
+        self
+    }
+
+    /// How many worker threads serve requests; 1 unless said.
+    pub fn workers(mut self, workers: u32) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// Where the companion's cluster leads; an address will do.
+    pub fn companion(mut self, companion: impl Into<CompanionAt>) -> Self {
+        self.bootstrap.companion = companion.into();
+        self
+    }
+
+    /// Speaks HTTP/1.1 to the companion, for one that is written byte by byte.
+    pub fn http1_to_companion(mut self) -> Self {
+        self.bootstrap.companion_http1 = true;
+        self
+    }
+
+    /// Limits the calls under way to the companion (Envoy's circuit breaker).
+    pub fn max_requests_to_companion(mut self, max: u32) -> Self {
+        self.bootstrap.companion_max_requests = Some(max);
+        self
+    }
+
+    /// Forwards to this server instead of answering 200 itself.
+    pub fn upstream(mut self, addr: SocketAddr) -> Self {
+        self.bootstrap.upstream = Some(addr);
+        self
+    }
+
+    /// Adds a route, in Envoy's JSON, before the one for all paths.
+    pub fn route(mut self, route: Value) -> Self {
+        self.bootstrap.routes.push(route);
+        self
+    }
+
+    /// When Envoy gives a silent stream up, such as `"5s"`, which is what holds unless said.
+    pub fn stream_idle_timeout(mut self, timeout: &str) -> Self {
+        timeout.clone_into(&mut self.bootstrap.stream_idle_timeout);
+        self
+    }
+
+    /// Envoy's log level; `warn` unless said. The filter's own log is shown from `info` on.
+    pub fn log_level(mut self, level: &str) -> Self {
+        level.clone_into(&mut self.log_level);
+        self
+    }
+
+    /// Starts Envoy and waits until its listener takes requests.
+    pub async fn start(self) -> Envoy {
+        let mut process = self.spawn();
+        let address_file = process.folder().join(ADMIN_ADDRESS);
+        let (admin, listener) = process
+            .ready("Envoy's listener", START_DEADLINE, async || {
+                let admin = std::fs::read_to_string(&address_file).ok()?.parse().ok()?;
+                Some((admin, admin::ready_listener(admin).await?))
+            })
+            .await;
+        Envoy::new(process, admin, listener)
+    }
+
+    /// Starts an Envoy that must not load, and returns what it printed before it ended.
+    pub async fn expect_refused(self) -> String {
+        let mut process = self.spawn();
+        let status = process.exited(START_DEADLINE).await;
+        assert!(!status.success(), "Envoy ended without an error");
+        process.log()
+    }
+
+    fn spawn(self) -> Process {
+        let wasm = if self.bootstrap.filter.is_some() { binaries::filter() } else { PathBuf::new() };
+        let logs = Logs::new("envoy");
+        let file = logs.folder().join("envoy.json");
+        std::fs::write(&file, self.bootstrap.render(&wasm).to_string())
+            .expect("the configuration can be written");
+        let program = Program::new(binaries::envoy())
+            .arg("--config-path", file)
+            .arg("--admin-address-path", ADMIN_ADDRESS)
+            .arg("--concurrency", self.workers.to_string())
+            .arg("--log-level", self.log_level)
+            .arg("--component-log-level", "wasm:info")
+            // The access log is looked at by tests; ten seconds, Envoy's default, is long for them.
+            .arg("--file-flush-interval-msec", "50")
+            // What Envoys on one machine would share is what hot restart needs, and no test does.
+            .args(["--disable-hot-restart"]);
+        Process::start_in(logs, program)
+    }
+}
+
+/// The file, in the folder of the process, in which Envoy tells the port that it chose.
+const ADMIN_ADDRESS: &str = "admin.address";

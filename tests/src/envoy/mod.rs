@@ -1,0 +1,96 @@
+//! Envoy, as a process: how it is started and what can be asked of it.
+
+mod admin;
+mod bootstrap;
+mod builder;
+
+use std::net::SocketAddr;
+
+pub use bootstrap::CompanionAt;
+pub use builder::EnvoyBuilder;
+
+use crate::answer::{Answer, client};
+use crate::process::Process;
+
+/// A running Envoy with one listener.
+#[derive(Debug)]
+pub struct Envoy {
+    process: Process,
+    admin: SocketAddr,
+    listener: SocketAddr,
+    client: reqwest::Client,
+}
+
+impl Envoy {
+    /// An Envoy without the filter and without a companion, whose routes answer 200 themselves.
+    pub fn builder() -> EnvoyBuilder {
+        EnvoyBuilder::default()
+    }
+
+    /// Where clients connect.
+    pub fn addr(&self) -> SocketAddr {
+        self.listener
+    }
+
+    /// The URL of a path.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.listener)
+    }
+
+    /// Gets a path.
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, &[]).await
+    }
+
+    /// Sends a request without a body.
+    pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+        self.try_send(method, path, headers).await.expect("Envoy answers")
+    }
+
+    /// Sends a request without a body; `Err` where Envoy does not answer, or not in time.
+    pub async fn try_send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> reqwest::Result<Answer> {
+        let method = method.parse().expect("a method is a token");
+        let mut request = self.client.request(method, self.url(path));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        Answer::try_receive(request).await
+    }
+
+    /// All that Envoy has printed, the filter's log included.
+    pub fn log(&self) -> String {
+        self.process.log()
+    }
+
+    /// The access log: for each request `%RESPONSE_CODE% %RESPONSE_CODE_DETAILS%`. Envoy writes it
+    /// a moment after the answer, so look at it through [`until`](crate::until).
+    pub fn access_log(&self) -> Vec<String> {
+        let text =
+            std::fs::read_to_string(self.process.folder().join(bootstrap::ACCESS_LOG)).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// Holds Envoy: connections stay open and nothing is forwarded.
+    pub fn stop(&self) {
+        self.process.stop();
+    }
+
+    /// Lets a held Envoy go on.
+    pub fn cont(&self) {
+        self.process.cont();
+    }
+
+    /// Kills Envoy at once.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    fn new(process: Process, admin: SocketAddr, listener: SocketAddr) -> Self {
+        Self { process, admin, listener, client: client() }
+    }
+}
