@@ -247,8 +247,10 @@ impl Limiter {
         // Decided already, at its deadline: what the answer charged stays charged.
         let Some(mut waiting) = self.waiting.remove(&request) else { return };
         let decision = match answer {
-            Some(Taken::Decided { admitted, charges }) if self.note(&mut waiting.applied, &charges) => {
-                if admitted {
+            Some(Taken::Decided { admitted: is_admitted, charges })
+                if self.note(&mut waiting.applied, &charges) =>
+            {
+                if is_admitted {
                     admitted(&waiting.applied)
                 } else {
                     self.give_back(&waiting.applied, slots, now);
