@@ -12,7 +12,6 @@ mod shared_data;
 mod stream;
 mod worker;
 
-#[expect(missing_docs, reason = "the macro writes the module's start without documentation")]
 mod start {
     use proxy_wasm::traits::RootContext;
     use proxy_wasm::types::LogLevel;

@@ -53,7 +53,7 @@ pub enum Reset {
 
 /// The headers of one response. Names are in lower case, as HTTP/2 wants them.
 pub trait ResponseHeaders {
-    /// The field's value, all its lines joined with `, `: what is not handed out here is lost when the
+    /// The field's value, all its lines joined with commas: what is not handed out here is lost when the
     /// field is set. `None` where the response has no such field.
     fn get(&mut self, name: &'static str) -> Option<Vec<u8>>;
 

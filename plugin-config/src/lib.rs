@@ -1,1 +1,93 @@
-//! Placeholder.
+//! The configuration of the filter: bytes of JSON to valid policies, or every error at once.
+//!
+//! The same bytes stand in Envoy's `configuration`, in Istio's `pluginConfig` and in the file that
+//! `tidegate check` reads. A value is read in two steps: [`parse`] makes a tree that keeps what was
+//! written, double keys included; then one reader for each part of the contract walks it, reports what it
+//! finds wrong, and goes on. What policies mean for requests is `limiter`'s.
+
+mod companion;
+mod document;
+mod error;
+mod fields;
+mod headers;
+mod key;
+mod limit;
+mod matching;
+mod node;
+mod place;
+mod policy;
+mod report;
+mod shown;
+mod spot;
+mod sync;
+mod token;
+mod words;
+
+use limiter::fields::Family;
+use limiter::policy::Policy;
+
+pub use companion::{Companion, DEFAULT_TIMEOUT, MAX_CLUSTER_BYTES, MAX_TIMEOUT, MIN_TIMEOUT};
+pub use document::MAX_BYTES;
+pub use error::{Error, Problem, Remedy, Type};
+pub use key::{MAX_PARTS, MAX_SOURCES};
+pub use matching::{MAX_METHODS, MAX_PATH_BYTES};
+pub use policy::MAX_POLICIES;
+pub use report::{Errors, MAX_ERRORS};
+pub use shown::MAX_SHOWN_CHARS;
+pub use spot::MAX_WHOLE;
+pub use token::MAX_TOKEN_BYTES;
+
+use crate::report::Report;
+use crate::spot::Spot;
+use crate::words::Words;
+
+/// A valid configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Present where a policy asks it.
+    pub companion: Option<Companion>,
+    /// The families of response fields, each at most once, in the order of the configuration.
+    pub families: Vec<Family>,
+    /// One to [`MAX_POLICIES`] policies with different names, in the order of the configuration.
+    pub policies: Vec<Policy>,
+}
+
+const FORM: &str = "use an object with \"policies\"";
+const WORDS: Words = Words {
+    known: &["companion", "headers", "policies"],
+    later: &[
+        ("response", "remove it: the answer is 429 with a JSON body"),
+        ("state", "remove it: the size of the state is fixed"),
+    ],
+};
+
+/// Reads a configuration.
+///
+/// # Errors
+/// Everything that is wrong with it, at least one error.
+pub fn parse(bytes: &[u8]) -> Result<Config, Errors> {
+    let root = document::read(bytes)?;
+    let mut report = Report::default();
+    let config = read(&Spot::root(&root), &mut report);
+    report.finish(config)
+}
+
+/// Reads the parts that can be read: what cannot is in the report, and makes the rest of no use.
+fn read(spot: &Spot<'_>, report: &mut Report) -> Config {
+    let mut config = Config { companion: None, families: headers::DEFAULT.to_vec(), policies: Vec::new() };
+    let Ok(fields) = spot.object(&WORDS, FORM, report) else { return config };
+    if let Some(spot) = fields.optional("companion") {
+        config.companion = companion::read(&spot, report).ok();
+    }
+    if let Some(spot) = fields.optional("headers") {
+        config.families = headers::read(&spot, report).unwrap_or_default();
+    }
+    if let Ok(spot) = fields.required("policies", policy::FORM, report) {
+        config.policies = policy::read_all(&spot, report);
+        if policy::exact_policies(spot.node) > 0 && fields.optional("companion").is_none() {
+            let remedy = "add {\"cluster\": …}: a policy with \"sync\": \"exact\" asks the companion";
+            fields.missing("companion", Problem::Missing, remedy, report);
+        }
+    }
+    config
+}

@@ -1,0 +1,55 @@
+//! From the bytes to a tree, or to the one error that keeps them from being one.
+
+use crate::error::{Error, Problem, Remedy};
+use crate::node::Node;
+use crate::place::ROOT;
+
+/// The most bytes of a configuration.
+pub const MAX_BYTES: usize = 1 << 20;
+
+/// UTF-8, UTF-16 with the high byte last, and first.
+const BYTE_ORDER_MARKS: [&[u8]; 3] = [b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"];
+
+/// Reads the bytes as JSON.
+pub(crate) fn read(bytes: &[u8]) -> Result<Node, Error> {
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        // Istio's empty `pluginConfig` arrives like this.
+        let remedy = "write an object with \"policies\"; in Istio, under \"pluginConfig\"";
+        return Err(error(None, Problem::Blank, Remedy::Do(remedy)));
+    }
+    if bytes.len() > MAX_BYTES {
+        let value = format!("{} bytes", bytes.len());
+        return Err(error(Some(value), Problem::TooMany, Remedy::AtMost(MAX_BYTES as u64)));
+    }
+    if BYTE_ORDER_MARKS.iter().any(|mark| bytes.starts_with(mark)) {
+        let remedy = Remedy::Do("save it as UTF-8 without a byte order mark");
+        return Err(error(None, Problem::ByteOrderMark, remedy));
+    }
+    serde_json::from_slice(bytes).map_err(|cause| not_json(&cause))
+}
+
+fn error(value: Option<String>, problem: Problem, remedy: Remedy) -> Error {
+    Error { path: ROOT.to_owned(), value, problem, remedy }
+}
+
+fn not_json(cause: &serde_json::Error) -> Error {
+    let (line, column) = (cause.line(), cause.column());
+    let mut reason = cause.to_string();
+    // The place is told in the house's words.
+    if let Some(at) = reason.rfind(" at line ") {
+        reason.truncate(at);
+    }
+    // The kinds of syntax errors are told apart by their text only.
+    let remedy = if cause.is_eof() {
+        "close every string, list and object"
+    } else if reason.starts_with("number out of range") {
+        "use a smaller number"
+    } else if reason.starts_with("recursion limit") {
+        "nest fewer lists and objects"
+    } else if reason.starts_with("trailing characters") {
+        "remove what follows the object"
+    } else {
+        "look for a comma, quote or bracket too many or too few; JSON has no comments"
+    };
+    error(None, Problem::NotJson { line, column, reason }, Remedy::Do(remedy))
+}

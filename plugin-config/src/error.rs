@@ -1,0 +1,217 @@
+//! What can be wrong with a configuration. Every error says where, what and how to mend it.
+
+use core::fmt;
+
+use crate::shown;
+
+/// One thing that is wrong, shown as `path: value problem; remedy`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// Where, as `policies[2].limit.token_bucket.capacity`; `configuration` is the whole.
+    pub path: String,
+    /// What stands there, as JSON, shortened and with control characters escaped; `None` where nothing does.
+    pub value: Option<String>,
+    /// What is wrong with it.
+    pub problem: Problem,
+    /// How to mend it.
+    pub remedy: Remedy,
+}
+
+/// What is wrong with a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// No bytes at all, or blanks only.
+    Blank,
+    /// The bytes start with a byte order mark.
+    ByteOrderMark,
+    /// Not JSON.
+    NotJson {
+        /// From 1.
+        line: usize,
+        /// In bytes, from 1; 0 where a line has only begun.
+        column: usize,
+        /// What the reader of JSON says.
+        reason: String,
+    },
+    /// A value of another type.
+    WrongType(Type),
+    /// A key that the contract does not have here.
+    UnknownKey,
+    /// A text that the contract does not have here.
+    UnknownWord,
+    /// Part of the contract, but not of this version.
+    NotSupported,
+    /// What must be there is not.
+    Missing,
+    /// `sync` is missing, and its default is not part of this version.
+    MissingSync,
+    /// The second value of a key in one object.
+    RepeatedKey,
+    /// The same entry again in one list.
+    Repeated,
+    /// Two forms in one object that may have one.
+    SeveralForms,
+    /// A list, text or object with nothing in it.
+    Empty,
+    /// More than the maximum.
+    TooMany,
+    /// Zero where there must be something.
+    Zero,
+    /// A number that is not whole.
+    Fraction,
+    /// A number below zero.
+    Negative,
+    /// A number or text over the maximum.
+    TooLarge,
+    /// More tokens than can be counted exactly at the rate.
+    Inexact,
+    /// A cost above the capacity.
+    NeverFits {
+        /// Of the policy's bucket.
+        capacity: u64,
+    },
+    /// Not a rate.
+    NotARate,
+    /// Not a span of time.
+    NotADuration,
+    /// A rate of nothing.
+    NeverRefills,
+    /// A span of time that is too short, too long or too fine.
+    OutOfRange,
+    /// Characters that cannot stand here.
+    BadCharacters,
+    /// A method in lower case, which differs from the one in upper case.
+    LowerCase,
+    /// A pseudo header where a header belongs.
+    PseudoHeader,
+    /// A path spelled otherwise than paths of requests are compared.
+    NotNormal,
+    /// A name that another policy has.
+    SameName {
+        /// The index of the policy that has it.
+        first: usize,
+    },
+    /// A header family that writes the same field as another in a contradicting form.
+    SameField,
+    /// A rule that can never take effect.
+    Dead,
+}
+
+/// A type of value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// An object.
+    Object,
+    /// A list.
+    List,
+    /// A text.
+    Text,
+    /// A text, or an object with one key.
+    Form,
+    /// A number.
+    Number,
+    /// True or false.
+    Flag,
+}
+
+/// How to mend an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// In words.
+    Do(&'static str),
+    /// The known word that was probably meant.
+    DidYouMean(&'static str),
+    /// One of the words that are known here.
+    OneOf(&'static [&'static str]),
+    /// A number, or a count, up to this.
+    AtMost(u64),
+    /// A number up to this, or something else.
+    AtMostOr(u64, &'static str),
+    /// This text.
+    Write(String),
+}
+
+impl core::error::Error for Error {}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.path)?;
+        if let Some(value) = &self.value {
+            write!(f, "{value} ")?;
+        }
+        write!(f, "{}; {}", self.problem, self.remedy)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotJson { line, column, reason } => {
+                return write!(f, "not JSON at line {line}, column {column}: {reason}");
+            }
+            Self::NeverFits { capacity } => {
+                return write!(f, "is above the capacity of {capacity}, so that no request would ever pass");
+            }
+            Self::SameName { first } => return write!(f, "is the name of policies[{first}] too"),
+            Self::Blank => "empty",
+            Self::ByteOrderMark => "starts with a byte order mark",
+            Self::WrongType(Type::Object) => "is not an object",
+            Self::WrongType(Type::List) => "is not a list",
+            Self::WrongType(Type::Text) => "is not a string",
+            Self::WrongType(Type::Form) => "is neither a string nor an object",
+            Self::WrongType(Type::Number) => "is not a number",
+            Self::WrongType(Type::Flag) => "is neither true nor false",
+            Self::UnknownKey => "stands under an unknown key",
+            Self::UnknownWord => "is not allowed here",
+            Self::NotSupported => "is not supported yet",
+            Self::Missing => "missing",
+            Self::MissingSync => "missing, which means \"lease\", and that is not supported yet",
+            Self::RepeatedKey => "is a second value for this key",
+            Self::Repeated => "is repeated",
+            Self::SeveralForms => "has several forms at once",
+            Self::Empty => "is empty",
+            Self::TooMany => "are too many",
+            Self::Zero => "is not allowed",
+            Self::Fraction => "is not a whole number",
+            Self::Negative => "is negative",
+            Self::TooLarge => "is too large",
+            Self::Inexact => "is too large to be counted exactly at this rate",
+            Self::NotARate => "is not a rate",
+            Self::NeverRefills => "never refills",
+            Self::NotADuration => "is not a duration",
+            Self::OutOfRange => "is out of range",
+            Self::BadCharacters => "has characters that cannot stand here",
+            Self::LowerCase => "is not in upper case",
+            Self::PseudoHeader => "is a pseudo header",
+            Self::NotNormal => "is not spelled as paths are compared",
+            Self::SameField => {
+                "writes the field RateLimit-Policy in a form that contradicts another family's"
+            }
+            Self::Dead => "has no effect here",
+        })
+    }
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Do(words) => f.write_str(words),
+            Self::DidYouMean(word) => write!(f, "did you mean \"{word}\"?"),
+            Self::AtMost(most) => write!(f, "use at most {most}"),
+            Self::AtMostOr(most, otherwise) => write!(f, "use at most {most}, or {otherwise}"),
+            Self::Write(text) => write!(f, "use {}", shown::text(text)),
+            Self::OneOf(words) => {
+                f.write_str("use ")?;
+                for (index, word) in words.iter().enumerate() {
+                    let before = match index {
+                        0 => "",
+                        _ if index + 1 == words.len() => " or ",
+                        _ => ", ",
+                    };
+                    write!(f, "{before}\"{word}\"")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Names of methods and headers: tokens of RFC 9110, section 5.6.2.
+
+use crate::error::{Problem, Remedy};
+use crate::report::{Report, Reported};
+use crate::spot::Spot;
+
+/// The most bytes of a method or a header's name.
+pub const MAX_TOKEN_BYTES: usize = 128;
+
+/// A token; `form` is the remedy for what is not one.
+pub(crate) fn read<'a>(
+    spot: &Spot<'a>,
+    form: &'static str,
+    report: &mut Report,
+) -> Result<&'a str, Reported> {
+    let token = spot.text(form, report)?;
+    let (problem, remedy) = match token.len() {
+        0 => (Problem::Empty, form),
+        1..=MAX_TOKEN_BYTES if token.bytes().all(is_token_byte) => return Ok(token),
+        1..=MAX_TOKEN_BYTES => (Problem::BadCharacters, form),
+        _ => (Problem::TooLarge, "use 128 bytes or less"),
+    };
+    Err(spot.refuse(problem, Remedy::Do(remedy), report))
+}
+
+const fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(
+            byte,
+            b'!' | b'#'
+                | b'$'
+                | b'%'
+                | b'&'
+                | b'\''
+                | b'*'
+                | b'+'
+                | b'-'
+                | b'.'
+                | b'^'
+                | b'_'
+                | b'`'
+                | b'|'
+                | b'~'
+        )
+}

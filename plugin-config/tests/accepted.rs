@@ -1,0 +1,156 @@
+//! Configurations that are accepted, and what they mean.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic")]
+
+use std::time::Duration;
+
+use limiter::fields::{Family, Reset};
+use limiter::policy::{KeyPart, Limit, Match, OnFailure, PathMatch, Policy, Scope, Source, Sync};
+use limiter::quota::TokenBucket;
+use plugin_config::{Companion, Config, DEFAULT_TIMEOUT, parse};
+
+fn config(json: &str) -> Config {
+    parse(json.as_bytes()).unwrap_or_else(|errors| panic!("{json} is refused:\n{errors}"))
+}
+
+/// The one policy of a configuration with a companion.
+fn policy(json: &str) -> Policy {
+    let json = format!(r#"{{"companion": {{"cluster": "tidegate"}}, "policies": [{json}]}}"#);
+    config(&json).policies.remove(0)
+}
+
+fn bucket(capacity: u64, rate: &str) -> Limit {
+    Limit::TokenBucket(TokenBucket::new(capacity, rate.parse().unwrap()).unwrap())
+}
+
+fn header(name: &str) -> Source {
+    Source::Header(name.into())
+}
+
+#[test]
+fn a_whole_configuration_gives_its_policies() {
+    let expected = Config {
+        companion: Some(Companion { cluster: "tidegate".into(), timeout: Duration::from_millis(20) }),
+        families: vec![Family::Draft11, Family::XRateLimit { reset: Reset::Delta }],
+        policies: vec![
+            Policy {
+                name: "per-ip".into(),
+                matcher: Match::default(),
+                key: vec![KeyPart::Identity(vec![Source::Ip])],
+                limit: bucket(100, "100/m"),
+                cost: 1,
+                sync: Sync::Local,
+                shadow: false,
+            },
+            Policy {
+                name: "per-key".into(),
+                matcher: Match { methods: vec![], path: Some(PathMatch::Prefix("/api/".into())) },
+                key: vec![KeyPart::Identity(vec![header("x-api-key"), Source::Ip])],
+                limit: bucket(1000, "1000/h"),
+                cost: 5,
+                sync: Sync::Exact(OnFailure::Open),
+                shadow: true,
+            },
+            Policy {
+                name: "orders".into(),
+                matcher: Match {
+                    methods: vec!["POST".into()],
+                    path: Some(PathMatch::Exact("/orders".into())),
+                },
+                key: vec![
+                    KeyPart::Identity(vec![header("x-api-key")]),
+                    KeyPart::Scope(Scope::Method),
+                    KeyPart::Scope(Scope::Path),
+                ],
+                limit: bucket(10, "10/m"),
+                cost: 1,
+                sync: Sync::Exact(OnFailure::Closed { retry_after: Duration::from_secs(5) }),
+                shadow: false,
+            },
+        ],
+    };
+    assert_eq!(config(include_str!("accepted/whole.json")), expected);
+}
+
+#[test]
+fn what_is_left_out_has_its_default() {
+    let config = config(
+        r#"{"companion": {"cluster": "outbound|8080||tidegate.ns.svc.cluster.local"},
+            "policies": [{"name": "a", "key": ["ip"], "limit": {"token_bucket": {"capacity": 1, "rate": "1/s"}}, "sync": "exact"}]}"#,
+    );
+    assert_eq!(config.companion.unwrap().timeout, DEFAULT_TIMEOUT);
+    assert_eq!(config.families, [Family::Draft11]);
+    let policy = &config.policies[0];
+    assert_eq!((policy.cost, policy.sync, policy.shadow), (1, Sync::Exact(OnFailure::Open), false));
+    assert_eq!(policy.matcher, Match::default());
+}
+
+#[test]
+fn header_families_are_those_that_are_listed() {
+    let families = |list: &str| {
+        let policies = r#"[{"name": "a", "limit": "blocked"}]"#;
+        config(&format!(r#"{{"headers": {list}, "policies": {policies}}}"#)).families
+    };
+    assert_eq!(families("[]"), []);
+    assert_eq!(families(r#"["draft-06"]"#), [Family::Draft06]);
+    let epoch = Family::XRateLimit { reset: Reset::Epoch };
+    let delta = Family::XRateLimit { reset: Reset::Delta };
+    assert_eq!(families(r#"[{"x-ratelimit": {"reset": "epoch"}}, "draft-06"]"#), [epoch, Family::Draft06]);
+    assert_eq!(families(r#"[{"x-ratelimit": {"reset": "delta"}}]"#), [delta]);
+    assert_eq!(families(r#"["x-ratelimit"]"#), [delta]);
+}
+
+#[test]
+fn whole_doubles_are_whole_numbers() {
+    for (cost, expected) in
+        [("7", 7), ("7.0", 7), ("7e0", 7), ("1e2", 100), ("9007199254740992.0", 1 << 53), ("0.5e1", 5)]
+    {
+        let json = format!(r#"{{"name": "a", "limit": "unlimited", "cost": {cost}}}"#);
+        assert_eq!(policy(&json).cost, expected, "{cost}");
+    }
+}
+
+#[test]
+fn a_limit_that_counts_nothing_needs_no_key_and_asks_nobody() {
+    for (word, limit) in [("unlimited", Limit::Unlimited), ("blocked", Limit::Blocked)] {
+        let bare = config(&format!(r#"{{"policies": [{{"name": "a", "limit": "{word}"}}]}}"#));
+        assert_eq!((bare.policies[0].limit, bare.policies[0].sync), (limit, Sync::Local));
+        assert_eq!(bare.policies[0].key, []);
+        // What belongs to a counted limit may stay where one value is changed for a while.
+        let left = config(&format!(
+            r#"{{"policies": [{{"name": "a", "key": ["ip"], "limit": "{word}", "cost": 50, "sync": "exact",
+                "on_failure": {{"closed": {{"retry_after": "1d"}}}}}}]}}"#
+        ));
+        assert_eq!((left.policies[0].limit, left.policies[0].sync), (limit, Sync::Local));
+    }
+}
+
+#[test]
+fn header_names_are_kept_in_lower_case() {
+    let policy = policy(r#"{"name": "a", "key": [{"header": "X-Api-Key"}], "limit": "blocked"}"#);
+    assert_eq!(policy.key, [KeyPart::Identity(vec![header("x-api-key")])]);
+}
+
+#[test]
+fn paths_in_normal_form_are_taken_as_they_are() {
+    for path in ["/", "/orders", "/orders/", "/Orders", "/a%2Fb", "/caf%C3%A9", "/~user/x;v=1", "/100%"] {
+        let json =
+            format!(r#"{{"name": "a", "limit": "blocked", "match": {{"path": {{"exact": "{path}"}}}}}}"#);
+        assert_eq!(policy(&json).matcher.path, Some(PathMatch::Exact(path.into())));
+    }
+}
+
+#[test]
+fn every_printable_character_may_stand_in_a_name() {
+    let name: String = (b' '..=b'_').map(char::from).collect();
+    let json = format!(r#"{{"name": {}, "limit": "blocked"}}"#, serde_json::to_string(&name).unwrap());
+    assert_eq!(name.len(), 64);
+    assert_eq!(policy(&json).name, name);
+}
+
+#[test]
+fn a_cost_may_take_the_whole_bucket() {
+    let policy = policy(
+        r#"{"name": "a", "key": ["path"], "limit": {"token_bucket": {"capacity": 9, "rate": "1/d"}}, "cost": 9, "sync": "local"}"#,
+    );
+    assert_eq!((policy.cost, policy.limit), (9, bucket(9, "1/d")));
+}

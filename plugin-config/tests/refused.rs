@@ -1,0 +1,55 @@
+//! Configurations that are refused, and every word of what a person is told: `refused/*.txt`.
+//!
+//! A case is a line `## claim`, the configuration, and a line `=> error` for each error. Short forms
+//! stand for what a case is not about: see [`SHORT_FORMS`].
+
+use std::fmt::Write as _;
+
+use plugin_config::parse;
+
+const FILES: [(&str, &str); 6] = [
+    ("document", include_str!("refused/document.txt")),
+    ("policy", include_str!("refused/policy.txt")),
+    ("match", include_str!("refused/match.txt")),
+    ("key", include_str!("refused/key.txt")),
+    ("limit", include_str!("refused/limit.txt")),
+    ("sync", include_str!("refused/sync.txt")),
+];
+
+const SHORT_FORMS: [(&str, &str); 6] = [
+    ("$NAME", r#""name": "a""#),
+    ("$KEY", r#""key": ["ip"]"#),
+    ("$LIMIT", r#""limit": {"token_bucket": {"capacity": 10, "rate": "1/s"}}"#),
+    ("$LOCAL", r#""sync": "local""#),
+    ("$POLICY", r#"{"name": "a", "key": ["ip"], "limit": "unlimited"}"#),
+    ("$COMPANION", r#""companion": {"cluster": "tidegate"}"#),
+];
+
+#[test]
+fn every_error_is_told_with_path_value_and_remedy() {
+    let mut failures = String::new();
+    let mut count = 0;
+    for (file, text) in FILES {
+        for case in text.split("## ").skip(1) {
+            let (claim, rest) = case.split_once('\n').unwrap();
+            let (config, errors) = rest.split_once("\n=> ").unwrap();
+            let expected = format!("=> {}", errors.trim_end());
+            let mut config = config.to_owned();
+            for (short, long) in SHORT_FORMS {
+                config = config.replace(short, long);
+            }
+            let told = match parse(config.as_bytes()) {
+                Ok(config) => format!("accepted: {config:?}"),
+                Err(errors) => {
+                    errors.iter().map(|error| format!("=> {error}")).collect::<Vec<_>>().join("\n")
+                }
+            };
+            count += 1;
+            if told != expected {
+                writeln!(failures, "## {claim} ({file}.txt)\n{told}\n").unwrap();
+            }
+        }
+    }
+    assert!(count > 100, "only {count} cases were read");
+    assert!(failures.is_empty(), "told otherwise than expected:\n{failures}");
+}
