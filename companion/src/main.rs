@@ -1,2 +1,64 @@
-//! Placeholder.
-fn main() {}
+//! The binary `tidegate`: configure, build, serve, drain.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use companion::args::{Args, Command, Serve};
+use companion::store::Store;
+use companion::{check, http, log, server};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// The exit status of what could not begin, as of a wrong command line.
+const CANNOT_START: u8 = 2;
+
+fn main() -> ExitCode {
+    match Args::parse().command {
+        Command::Check { file } => check::run(&file),
+        Command::Serve(serve) => run(&serve),
+    }
+}
+
+fn run(args: &Serve) -> ExitCode {
+    log::start(args.log_format, args.log_level);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return cannot_start("no threads to serve with", &error),
+    };
+    runtime.block_on(serve(args))
+}
+
+async fn serve(args: &Serve) -> ExitCode {
+    let signals = signal(SignalKind::terminate()).and_then(|end| Ok((end, signal(SignalKind::interrupt())?)));
+    let signals = match signals {
+        Ok(signals) => signals,
+        Err(error) => return cannot_start("signals cannot be received", &error),
+    };
+    let listener = match TcpListener::bind(args.listen).await {
+        Ok(listener) => listener,
+        Err(error) => return cannot_start(&format!("cannot listen on {}", args.listen), &error),
+    };
+    let store = match Store::start(&args.store, args.store_timeout) {
+        Ok(store) => store,
+        Err(error) => return cannot_start("the store cannot be started", &error),
+    };
+    // With port 0 this line is the only place that says where.
+    let address = listener.local_addr().unwrap_or(args.listen);
+    tracing::info!(%address, store = %args.store, store_timeout = ?args.store_timeout, "listening");
+    server::serve(listener, http::routes(store), asked_to_end(signals)).await;
+    tracing::info!("ended");
+    ExitCode::SUCCESS
+}
+
+async fn asked_to_end((mut terminate, mut interrupt): (Signal, Signal)) {
+    let name = tokio::select! {
+        _ = terminate.recv() => "SIGTERM",
+        _ = interrupt.recv() => "SIGINT",
+    };
+    tracing::info!(signal = name, "draining");
+}
+
+fn cannot_start(what: &str, error: &std::io::Error) -> ExitCode {
+    tracing::error!(%error, "{what}");
+    ExitCode::from(CANNOT_START)
+}

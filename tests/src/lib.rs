@@ -31,10 +31,12 @@
 
 mod answer;
 mod binaries;
+mod check;
 mod companion;
 mod envoy;
 mod fake_companion;
 mod logs;
+mod plugin;
 mod ports;
 mod process;
 mod raw;
@@ -44,9 +46,11 @@ mod upstream;
 mod wait;
 
 pub use answer::{Answer, client};
+pub use check::check;
 pub use companion::{Companion, CompanionBuilder};
-pub use envoy::{CompanionAt, Envoy, EnvoyBuilder};
+pub use envoy::{CompanionAt, Envoy, EnvoyBuilder, Overhead, Timed, slowest};
 pub use fake_companion::{FakeAnswer, FakeCompanion};
+pub use plugin::plugin;
 pub use ports::{free_port, refusing_addr};
 pub use process::{Process, Program};
 pub use raw::raw_request;

@@ -1,0 +1,23 @@
+//! Where log lines go: to standard error, structured, for people or for programs.
+
+use std::io::IsTerminal;
+
+use tracing::level_filters::LevelFilter;
+
+use crate::args::{LogFormat, LogLevel};
+
+/// Sets up the log of this process, once.
+pub fn start(format: LogFormat, level: LogLevel) {
+    let level = match level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    };
+    let builder = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).init(),
+        LogFormat::Json => builder.json().flatten_event(true).init(),
+    }
+}
