@@ -15,7 +15,7 @@
 --          wait_us     microseconds until the cost fits: 0 it did, -1 never
 --          full_us     microseconds until the bucket is full
 --
--- A key holds "SPENT PARTS_PER_TOKEN UPDATED_US"; a full bucket is the absence of its key.
+-- A key holds "SPENT PARTS_PER_TOKEN PARTS_PER_MICRO UPDATED_US"; a full bucket is the absence of its key.
 --
 -- The algorithm, the meaning of parts and the reference that this script equals to the microsecond are in
 -- limiter/src/bucket.rs and limiter/src/quota.rs. There all numbers are whole; here they are doubles that
@@ -76,28 +76,41 @@ local function rescale(state, quota)
   return math.min(spent, quota.parts)
 end
 
--- Brings a state to the present and into the parts of a quota.
+-- The state at present and in the parts of a quota, as a new one.
 local function settle(state, quota)
-  local spent = rescale(state, quota)
-  state.parts_per_token = quota.parts_per_token
-  if state.updated_us - now_us > div_ceil(quota.parts, quota.parts_per_micro) then
+  local spent, updated_us = rescale(state, quota), state.updated_us
+  if updated_us - now_us > div_ceil(quota.parts, quota.parts_per_micro) then
     -- The clock had run ahead by more than a whole refill: without this the client would be shut out until
     -- it has caught up.
-    state.updated_us = now_us
-  elseif now_us > state.updated_us then
-    local elapsed_us = now_us - state.updated_us
+    updated_us = now_us
+  elseif now_us > updated_us then
+    local elapsed_us = now_us - updated_us
     -- Compared before it is multiplied: a long absence must not leave the exact range.
     if elapsed_us >= div_ceil(spent, quota.parts_per_micro) then
       spent = 0
     else
       spent = spent - elapsed_us * quota.parts_per_micro
     end
-    state.updated_us = now_us
+    updated_us = now_us
   end
-  state.spent = spent
-  if spent == 0 then
-    state.updated_us = now_us
-  end
+  return {
+    spent = spent,
+    parts_per_token = quota.parts_per_token,
+    parts_per_micro = quota.parts_per_micro,
+    updated_us = updated_us,
+  }
+end
+
+-- True where a settled state must be written though nothing was taken. Time alone can be read again from
+-- the old state, so that a refusal is no write. An edited rate changes how long the key must live, and a
+-- healed clock would not heal if nobody noted it.
+local function must_write(state, settled)
+  return settled.spent > 0
+    and (
+      settled.parts_per_token ~= state.parts_per_token
+      or settled.parts_per_micro ~= state.parts_per_micro
+      or settled.updated_us < state.updated_us
+    )
 end
 
 -- A state from the future refills only once the clock is there.
@@ -116,24 +129,31 @@ local function wait_us(state, quota, cost)
   return div_ceil(missing, quota.parts_per_micro) + ahead_us(state)
 end
 
-local function full_us(state, quota)
+local function full_us(state)
   if state.spent == 0 then
     return 0
   end
-  return div_ceil(state.spent, quota.parts_per_micro) + ahead_us(state)
+  return div_ceil(state.spent, state.parts_per_micro) + ahead_us(state)
 end
 
 -- The state that a value of the store says, nil where it says none.
 local function parse(value)
-  local spent, parts_per_token, updated_us = string.match(value, '^(%d+) (%d+) (%d+)$')
-  spent, parts_per_token, updated_us = tonumber(spent), tonumber(parts_per_token), tonumber(updated_us)
+  local spent, parts_per_token, parts_per_micro, updated_us =
+    string.match(value, '^(%d+) (%d+) (%d+) (%d+)$')
+  spent, updated_us = tonumber(spent), tonumber(updated_us)
+  parts_per_token, parts_per_micro = tonumber(parts_per_token), tonumber(parts_per_micro)
   if not spent or spent > MAX_PARTS or updated_us > MAX_MICROS then
     return nil
   end
-  if parts_per_token < 1 or parts_per_token > MAX_PARTS_PER_TOKEN then
+  if parts_per_token < 1 or parts_per_token > MAX_PARTS_PER_TOKEN or parts_per_micro < 1 then
     return nil
   end
-  return { spent = spent, parts_per_token = parts_per_token, updated_us = updated_us, stored = true }
+  return {
+    spent = spent,
+    parts_per_token = parts_per_token,
+    parts_per_micro = parts_per_micro,
+    updated_us = updated_us,
+  }
 end
 
 -- The store's error as a reply. Redis before 7 puts a place in front of the code, as in
@@ -142,11 +162,11 @@ local function as_reply(failure)
   return { err = string.match(failure.err, '^@user_script: %d+: %-?(.*)') or failure.err }
 end
 
--- Every key of the batch is read once and written once, however often it comes: states holds what was read,
--- touched the keys that a take settled, each with the quota that it was settled to.
-local states, touched, touched_keys = {}, {}, {}
+-- Every key of the batch is read once and written once, however often it comes: states holds what was read
+-- and what takes made of it, written the keys whose state is to be written.
+local states, written, written_keys = {}, {}, {}
 
--- The state of a key, false where it is unreadable, or nil and the store's error.
+-- The state of a key: true where there is none, false where it is unreadable, or nil and the store's error.
 local function read(key)
   if states[key] ~= nil then
     return states[key]
@@ -154,7 +174,7 @@ local function read(key)
   local value = redis.pcall('GET', key)
   local state
   if not value then
-    state = { spent = 0, parts_per_token = 1, updated_us = now_us, stored = false }
+    state = true
   elseif type(value) == 'string' then
     state = parse(value) or false
   elseif string.find(value.err, '^WRONGTYPE') then
@@ -166,11 +186,12 @@ local function read(key)
   return state
 end
 
-local function touch(key, quota)
-  if not touched[key] then
-    table.insert(touched_keys, key)
+local function write(key, state)
+  states[key] = state
+  if not written[key] then
+    written[key] = true
+    table.insert(written_keys, key)
   end
-  touched[key] = quota
 end
 
 local next_key, next_argument = 1, 2
@@ -227,21 +248,29 @@ local function decide(charges)
   -- All are asked before one is charged: a refused take must leave no trace on any limit.
   local admitted = true
   for _, charge in ipairs(charges) do
-    settle(charge.state, charge.quota)
-    touch(charge.key, charge.quota)
-    charge.wait_us = wait_us(charge.state, charge.quota, charge.cost)
+    local quota = charge.quota
+    if charge.state == true then
+      local full = { spent = 0, parts_per_token = quota.parts_per_token, updated_us = now_us }
+      charge.settled = settle(full, quota)
+    else
+      charge.settled = settle(charge.state, quota)
+    end
+    charge.wait_us = wait_us(charge.settled, quota, charge.cost)
     admitted = admitted and (charge.wait_us == 0 or not charge.enforced)
   end
 
   answer(admitted and 1 or 0)
   for _, charge in ipairs(charges) do
-    local state, quota = charge.state, charge.quota
+    local settled, quota = charge.settled, charge.quota
     if admitted and charge.wait_us == 0 then
-      state.spent = state.spent + charge.cost * quota.parts_per_token
+      settled.spent = settled.spent + charge.cost * quota.parts_per_token
+      write(charge.key, settled)
+    elseif charge.state ~= true and must_write(charge.state, settled) then
+      write(charge.key, settled)
     end
-    answer(div_floor(quota.parts - state.spent, quota.parts_per_token))
+    answer(div_floor(quota.parts - settled.spent, quota.parts_per_token))
     answer(charge.wait_us)
-    answer(full_us(state, quota))
+    answer(full_us(settled))
   end
   return nil
 end
@@ -253,19 +282,19 @@ for _ = 1, tonumber(ARGV[1]) do
   end
 end
 
--- Settled states are written after a refusal too: only so does an edited rate or a healed clock show in the
--- state and in its expiry. Where the store refuses writes, it refuses the first, so none is half done.
-for _, key in ipairs(touched_keys) do
+-- Where the store refuses writes, it refuses the first, so none is half done.
+for _, key in ipairs(written_keys) do
   local state = states[key]
-  local outcome
-  if state.spent > 0 then
-    local value = string.format('%.0f %.0f %.0f', state.spent, state.parts_per_token, state.updated_us)
-    -- Later than full by less than two milliseconds, never before.
-    local expire_ms = div_floor(full_us(state, touched[key]), 1000) + 1
-    outcome = redis.pcall('SET', key, value, 'PX', string.format('%.0f', expire_ms))
-  elseif state.stored then
-    outcome = redis.pcall('DEL', key)
-  end
+  local value = string.format(
+    '%.0f %.0f %.0f %.0f',
+    state.spent,
+    state.parts_per_token,
+    state.parts_per_micro,
+    state.updated_us
+  )
+  -- Later than full by less than two milliseconds, never before.
+  local expire_ms = div_floor(full_us(state), 1000) + 1
+  local outcome = redis.pcall('SET', key, value, 'PX', string.format('%.0f', expire_ms))
   if type(outcome) == 'table' and outcome.err then
     return as_reply(outcome)
   end

@@ -31,13 +31,17 @@ async fn until_ready(store: &Store) -> Duration {
     begun.elapsed()
 }
 
-/// Takes one token of ten a day `times` times in one call; returns what is left after the last.
-async fn take(store: &Store, key: &str, times: usize) -> Result<u64, StoreError> {
+/// Asks `times` times in one call for `cost` tokens of ten thousand a day.
+fn request(key: &str, cost: u64, times: usize) -> TakeRequest {
     let quota = limiter::quota::TokenBucket::new(10_000, "10000/d".parse().unwrap()).unwrap();
     let key = format!("rl:{{{key}}}:p");
-    let charge = Charge { key, limit: Limit::TokenBucket(quota), cost: 1, shadow: false };
-    let request = TakeRequest { takes: vec![Take { charges: vec![charge] }; times] };
-    let answer = store.run(take::call(&request)).await?;
+    let charge = Charge { key, limit: Limit::TokenBucket(quota), cost, shadow: false };
+    TakeRequest { takes: vec![Take { charges: vec![charge] }; times] }
+}
+
+/// Takes a token `times` times in one call; returns what is left after the last.
+async fn take(store: &Store, key: &str, times: usize) -> Result<u64, StoreError> {
+    let answer = store.run(take::call(&request(key, 1, times))).await?;
     assert!(answer.chunks(4).all(|take| take[0] == 1), "{answer:?}");
     Ok(u64::try_from(answer[answer.len() - 3]).unwrap())
 }
@@ -67,6 +71,20 @@ async fn a_decision_is_one_script_call_and_a_hot_key_one_read_and_one_write() {
         calls.retain(|name, _| !["info", "config", "client"].iter().any(|own| name.starts_with(own)));
         let expected = ["evalsha", "get", "set", "time"].map(|name| (name.to_owned(), 3));
         assert_eq!(calls, BTreeMap::from(expected));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_refusal_reads_and_writes_nothing() {
+    for binary in binaries() {
+        let server = Server::start(&binary);
+        let store = server.ready_store(PATIENT).await;
+        take(&store, "k", 1).await.unwrap();
+        server.calls();
+        let answer = store.run(take::call(&request("k", 10_000, 5))).await.unwrap();
+        assert_eq!(answer[..2], [0, 9_999], "{answer:?}");
+        let calls = server.calls();
+        assert_eq!((calls["get"], calls.get("set"), calls.get("del")), (1, None, None));
     }
 }
 

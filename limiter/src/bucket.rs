@@ -10,14 +10,15 @@ use crate::time::Instant;
 
 /// What a client has spent of its bucket.
 ///
-/// The state carries the parts of a token it was counted in, so that it can be read after the rate was
-/// edited.
+/// The state carries the rate it was counted at, so that it can be read after the rate was edited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
     /// Parts taken and not yet back.
     pub spent: u64,
     /// Parts of one token when `spent` was written, at least 1.
     pub parts_per_token: u64,
+    /// Parts that came back in a microsecond when `spent` was written, at least 1.
+    pub parts_per_micro: u64,
     /// When `spent` was true.
     pub updated: Instant,
 }
@@ -47,7 +48,17 @@ pub struct Standing {
 impl Bucket {
     /// A full bucket: nothing spent.
     pub const fn full(quota: &TokenBucket, now: Instant) -> Self {
-        Self { spent: 0, parts_per_token: quota.parts_per_token(), updated: now }
+        Self::spent(0, quota, now)
+    }
+
+    const fn spent(spent: u64, quota: &TokenBucket, updated: Instant) -> Self {
+        let (parts_per_token, parts_per_micro) = (quota.parts_per_token(), quota.parts_per_micro());
+        Self { spent, parts_per_token, parts_per_micro, updated }
+    }
+
+    /// When the bucket is full if nothing more is taken: what its state is worth keeping until.
+    pub fn full_at(&self) -> Instant {
+        self.updated.after_micros(self.spent.div_ceil(self.parts_per_micro.max(1)))
     }
 
     /// The same bucket at `now`, in the parts of `quota`.
@@ -61,15 +72,23 @@ impl Bucket {
         let spent = rescale(self.spent, self.parts_per_token, quota.parts_per_token());
         // A capacity that was lowered leaves an empty bucket, not a debt.
         let spent = spent.min(quota.parts());
-        let parts_per_token = quota.parts_per_token();
         let elapsed = now.micros_since(self.updated);
         let ahead = self.updated.micros_since(now);
         if ahead > quota.micros_for(quota.parts()) {
-            return Self { spent, parts_per_token, updated: now };
+            return Self::spent(spent, quota, now);
         }
         // Compared before it is multiplied: a long absence must not overflow.
         let back = if elapsed >= quota.micros_for(spent) { spent } else { elapsed * quota.parts_per_micro() };
-        Self { spent: spent - back, parts_per_token, updated: self.updated.max(now) }
+        Self::spent(spent - back, quota, self.updated.max(now))
+    }
+
+    /// Whether the bucket, settled to `settled`, must be stored though nothing is taken.
+    ///
+    /// Time alone can be read again from the old state, so that a refusal need not write. An edited rate
+    /// changes how long the state must be kept, and a healed clock would not heal if nobody noted it.
+    pub fn must_store(&self, settled: &Self) -> bool {
+        let rate = |bucket: &Self| (bucket.parts_per_token, bucket.parts_per_micro);
+        settled.spent > 0 && (rate(self) != rate(settled) || settled.updated < self.updated)
     }
 
     /// How this bucket, settled to `now`, stands towards a request of `cost` tokens. Changes nothing.

@@ -169,9 +169,10 @@ fn write_triple(
 ) {
     // Nothing restricts more than a refusal, so there upstream's need not be read.
     let refused = verdict == Verdict::Refuse;
-    if !refused
-        && headers.get(names.remaining).is_some_and(|theirs| !upstream::is_looser(&theirs, ours.remaining))
-    {
+    // An empty field says nothing.
+    let restricts =
+        |theirs: Vec<u8>| !theirs.trim_ascii().is_empty() && !upstream::is_looser(&theirs, ours.remaining);
+    if !refused && headers.get(names.remaining).is_some_and(restricts) {
         return;
     }
     headers.set(names.limit, ours.quota.to_string().as_bytes());

@@ -31,7 +31,7 @@ pub struct Conflict;
 /// Buckets in one slot.
 pub const ENTRIES_PER_SLOT: usize = 8;
 
-/// Bytes of one bucket: fingerprint, spent, parts per token, updated, full at; 64-bit little-endian each.
+/// Bytes of one bucket: the fingerprint and the four numbers of [`Bucket`], 64-bit little-endian each.
 pub const ENTRY_BYTES: usize = 40;
 
 /// Attempts to swap a slot before a writer gives up. With a quarter of the swaps failing, as with several
@@ -125,11 +125,7 @@ impl Table {
                 return Change { standing: last, evicted: false };
             };
             let after = Standing { fit: last.fit, ..changed.standing(quota, cost, now) };
-            let evicted = put(
-                &mut entries,
-                Entry { fingerprint, bucket: changed, full_at: now.after_micros(after.full_us) },
-                now,
-            );
+            let evicted = put(&mut entries, Entry { fingerprint, bucket: changed }, now);
             if slots.store(slot, &encode(&entries), version).is_ok() {
                 return Change { standing: after, evicted };
             }
@@ -153,7 +149,6 @@ impl Table {
 struct Entry {
     fingerprint: u64,
     bucket: Bucket,
-    full_at: Instant,
 }
 
 /// The client's bucket, settled; full where there is none.
@@ -171,22 +166,23 @@ fn put(entries: &mut Vec<Entry>, new: Entry, now: Instant) -> bool {
     if entries.len() <= ENTRIES_PER_SLOT {
         return false;
     }
-    let Some(soonest) = (0..entries.len()).min_by_key(|&index| entries.get(index).map(|entry| entry.full_at))
+    let Some(soonest) =
+        (0..entries.len()).min_by_key(|&index| entries.get(index).map(|entry| entry.bucket.full_at()))
     else {
         return false;
     };
-    entries.swap_remove(soonest).full_at > now
+    entries.swap_remove(soonest).bucket.full_at() > now
 }
 
 fn encode(entries: &[Entry]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(entries.len() * ENTRY_BYTES);
-    for Entry { fingerprint, bucket, full_at } in entries {
+    for Entry { fingerprint, bucket } in entries {
         let fields = [
             *fingerprint,
             bucket.spent,
             bucket.parts_per_token,
+            bucket.parts_per_micro,
             bucket.updated.as_micros(),
-            full_at.as_micros(),
         ];
         for field in fields {
             bytes.extend_from_slice(&field.to_le_bytes());
@@ -203,8 +199,12 @@ fn decode(bytes: &[u8]) -> Vec<Entry> {
         let mut next = || fields.next().unwrap_or(0);
         entries.push(Entry {
             fingerprint: next(),
-            bucket: Bucket { spent: next(), parts_per_token: next(), updated: Instant::from_micros(next()) },
-            full_at: Instant::from_micros(next()),
+            bucket: Bucket {
+                spent: next(),
+                parts_per_token: next(),
+                parts_per_micro: next(),
+                updated: Instant::from_micros(next()),
+            },
         });
     }
     entries
