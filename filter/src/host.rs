@@ -118,14 +118,12 @@ pub(crate) fn buffer(buffer: Buffer, max_bytes: usize) -> Option<Vec<u8>> {
     returned(|data, len| unsafe { proxy_get_buffer_bytes(buffer as u32, 0, max_bytes, data, len) })
 }
 
-/// The first value of a header.
+/// The first value of a header, which may be empty; `None` where the header is absent.
 pub(crate) fn header(map: Map, name: &str) -> Option<Vec<u8>> {
     // SAFETY: as above; the name outlives the call.
-    let value = returned(|data, len| unsafe {
+    returned(|data, len| unsafe {
         proxy_get_header_map_value(map as u32, name.as_ptr(), name.len(), data, len)
-    });
-    // The host answers an absent header with success and nothing.
-    value.filter(|value| !value.is_empty())
+    })
 }
 
 /// Puts one line in place of all lines of a header.

@@ -161,6 +161,11 @@ impl Worker {
     pub(crate) fn on_tick(&mut self) {
         self.limiter.on_tick(&mut self.slots, host::now(), &mut self.effects);
         self.carry_out(None);
+        // Here and not when the last request is decided: the next one, which most often comes soon, need not
+        // start the ticks again.
+        if self.is_ticking && !self.limiter.needs_tick() {
+            self.is_ticking = host::set_tick_period_ms(0).is_err();
+        }
     }
 
     /// A stream has ended. One that waited has lost its client.
@@ -230,12 +235,10 @@ impl Worker {
         }
     }
 
-    /// Ticks only while something waits, so that an idle proxy does nothing.
+    /// Ticks while something waits. An idle proxy does nothing: the first tick that finds nothing is the last.
     fn watch_deadlines(&mut self) {
-        let needs_tick = self.limiter.needs_tick();
-        if needs_tick != self.is_ticking {
-            let period_ms = if needs_tick { TICK_MS } else { 0 };
-            self.is_ticking = needs_tick && host::set_tick_period_ms(period_ms).is_ok();
+        if !self.is_ticking && self.limiter.needs_tick() {
+            self.is_ticking = host::set_tick_period_ms(TICK_MS).is_ok();
         }
     }
 }

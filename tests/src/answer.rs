@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reqwest::header::HeaderMap;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
 /// A test that waits longer for one answer than this has failed: a hang must not look like a success.
@@ -31,6 +31,15 @@ impl Answer {
         (!values.is_empty()).then(|| values.join(", "))
     }
 
+    /// What is left of a policy by the field `RateLimit`, or `None` where the field does not tell of it.
+    pub fn remaining(&self, policy: &str) -> Option<u64> {
+        let field = self.header("ratelimit")?;
+        let start = format!("\"{policy}\";r=");
+        let number = field.split(", ").find_map(|member| member.strip_prefix(&start))?;
+        let number = number.split(';').next()?;
+        Some(number.parse().unwrap_or_else(|_| panic!("no number is left in {field}")))
+    }
+
     /// The body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
@@ -40,6 +49,25 @@ impl Answer {
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|error| panic!("{error} in the body {:?}", self.text()))
+    }
+
+    /// Reads all bytes of a connection that carried one HTTP/1.1 answer.
+    pub(crate) fn parse(bytes: &[u8]) -> Self {
+        let text = || String::from_utf8_lossy(bytes);
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
+        let end = end.unwrap_or_else(|| panic!("no answer: {:?}", text()));
+        let mut lines = bytes[..end].split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+        let status = lines.next().and_then(|line| line.get(9..12)).and_then(|code| str::from_utf8(code).ok());
+        let status = status.and_then(|code| code.parse().ok());
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            let colon = line.iter().position(|byte| *byte == b':').expect("a header line has a colon");
+            let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
+            let name = HeaderName::from_bytes(name).expect("a valid field name");
+            headers.append(name, HeaderValue::from_bytes(value).expect("a valid field value"));
+        }
+        let status = status.unwrap_or_else(|| panic!("no status: {:?}", text()));
+        Self { status, headers, body: bytes[end + 4..].to_vec() }
     }
 
     pub(crate) async fn receive(request: reqwest::RequestBuilder) -> Self {

@@ -35,6 +35,13 @@ impl CompanionBuilder {
         self
     }
 
+    /// How long the companion waits for its store, such as `"5s"`: for tests in which nothing fails, so that
+    /// a busy machine is not taken for a failure.
+    #[must_use]
+    pub fn store_timeout(self, timeout: &str) -> Self {
+        self.args(["--store-timeout", timeout])
+    }
+
     /// Adds a variable to the environment.
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {

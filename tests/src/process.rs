@@ -3,12 +3,15 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::logs::Logs;
 use crate::wait::until;
+
+/// How long a process may take to be held.
+const STOP_DEADLINE: Duration = Duration::from_secs(5);
 
 /// What to run: a program with its arguments and its additions to the environment.
 #[derive(Debug, Clone)]
@@ -90,9 +93,16 @@ impl Process {
         self.logs.folder()
     }
 
-    /// Holds the process (SIGSTOP): its sockets stay open and nothing answers.
+    /// Holds the process (SIGSTOP), all of its threads: its sockets stay open and nothing answers.
     pub fn stop(&self) {
         self.signal(Signal::STOP);
+        // On a busy machine threads go on until one of them has come to see the signal.
+        let deadline = Instant::now() + STOP_DEADLINE;
+        let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        while waitid(WaitId::Pid(Pid::from_child(&self.child)), stopped).is_ok_and(|state| state.is_none()) {
+            assert!(Instant::now() < deadline, "{} does not stop", self.program.path.display());
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Lets a held process go on (SIGCONT).

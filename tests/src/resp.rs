@@ -73,6 +73,11 @@ impl Resp {
         .await?
     }
 
+    /// Reads what the store sends without being asked again, as after `MONITOR`.
+    pub async fn next(&mut self) -> std::io::Result<Reply> {
+        timeout(DEADLINE, self.read()).await?
+    }
+
     async fn read(&mut self) -> std::io::Result<Reply> {
         let mut line = String::new();
         if self.stream.read_line(&mut line).await? == 0 {

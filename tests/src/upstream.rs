@@ -52,11 +52,18 @@ impl Upstream {
 
     /// From now on answers this path (without a query) with this status and these fields.
     pub fn answer(&self, path: &str, status: u16, headers: &[(&str, &str)]) {
+        let headers: Vec<(&str, &[u8])> =
+            headers.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
+        self.answer_bytes(path, status, &headers);
+    }
+
+    /// The same with fields whose values need not be text.
+    pub fn answer_bytes(&self, path: &str, status: u16, headers: &[(&str, &[u8])]) {
         let status = StatusCode::from_u16(status).expect("a valid status");
         let mut fields = HeaderMap::new();
         for (name, value) in headers {
             let name: HeaderName = name.parse().expect("a valid field name");
-            fields.append(name, HeaderValue::from_str(value).expect("a valid field value"));
+            fields.append(name, HeaderValue::from_bytes(value).expect("a valid field value"));
         }
         lock(&self.shared.answers).insert(path.to_owned(), (status, fields));
     }

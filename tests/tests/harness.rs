@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use harness::{
-    Answer, CompanionAt, Envoy, FakeAnswer, FakeCompanion, Reply, Resp, Store, Upstream, raw_request,
+    Answer, CompanionAt, Envoy, FakeAnswer, FakeCompanion, Overhead, Reply, Resp, Store, Upstream,
+    raw_request, slowest,
 };
 use serde_json::json;
 
@@ -93,8 +94,30 @@ async fn raw_requests_reach_envoy_whatever_is_in_them() {
     let envoy = Envoy::builder().companion(CompanionAt::NoEndpoint).start().await;
     let request =
         b"GET / HTTP/1.1\r\nhost: a\r\nx-api-key: \xff\xfe\r\nx-api-key: two\r\nconnection: close\r\n\r\n";
-    let answer = raw_request(envoy.addr(), request).await;
-    assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n"), "{}", String::from_utf8_lossy(&answer));
+    let answer = envoy.send_raw(request).await;
+    assert_eq!((answer.status, answer.text().as_str()), (200, "admitted\n"));
+    assert_eq!(answer.header("content-length").as_deref(), Some("9"));
     let alive: Answer = envoy.get("/").await;
     assert_eq!(alive.status, 200);
+}
+
+#[tokio::test]
+async fn the_time_that_an_answer_takes_is_seen_and_is_not_overhead() {
+    let delay = Duration::from_millis(300);
+    let slow = FakeCompanion::start(move |_| FakeAnswer::http(200, &[], "late").late_by(delay)).await;
+    let free = json!({ "match": { "path": "/free" }, "direct_response": { "status": 204 } });
+    let envoy = Envoy::builder().upstream(slow.addr()).route(free).start().await;
+    let overhead = Overhead::watch(&envoy, "/free");
+    let answers = envoy.get_every(delay / 4, "/slow", &[], 3).await;
+    assert_eq!(answers.len(), 3);
+    assert!(answers.iter().all(|timed| timed.took >= delay && timed.answer.text() == "late"));
+    println!("{:?} for {delay:?}; overhead {:?}", slowest(&answers), overhead.slowest());
+    assert!(slowest(&answers) <= delay + overhead.slowest() + delay / 2);
+
+    envoy.stop();
+    harness::until("overhead while Envoy is held", Duration::from_secs(5), async || {
+        (overhead.slowest() >= delay).then_some(())
+    })
+    .await;
+    envoy.cont();
 }

@@ -19,6 +19,7 @@ pub struct EnvoyBuilder {
     bootstrap: Bootstrap,
     workers: u32,
     log_level: String,
+    wasm_log_level: String,
 }
 
 impl Default for EnvoyBuilder {
@@ -32,7 +33,7 @@ impl Default for EnvoyBuilder {
             routes: Vec::new(),
             stream_idle_timeout: "5s".to_owned(),
         };
-        Self { bootstrap, workers: 1, log_level: "warn".to_owned() }
+        Self { bootstrap, workers: 1, log_level: "warn".to_owned(), wasm_log_level: "info".to_owned() }
     }
 }
 
@@ -96,6 +97,12 @@ impl EnvoyBuilder {
         self
     }
 
+    /// Logs every call between Envoy and the filter, in both directions.
+    pub fn trace_host_calls(mut self) -> Self {
+        "trace".clone_into(&mut self.wasm_log_level);
+        self
+    }
+
     /// Starts Envoy and waits until its listener takes requests.
     pub async fn start(self) -> Envoy {
         let mut process = self.spawn();
@@ -128,7 +135,7 @@ impl EnvoyBuilder {
             .arg("--admin-address-path", ADMIN_ADDRESS)
             .arg("--concurrency", self.workers.to_string())
             .arg("--log-level", self.log_level)
-            .arg("--component-log-level", "wasm:info")
+            .arg("--component-log-level", format!("wasm:{}", self.wasm_log_level))
             // The access log is looked at by tests; ten seconds, Envoy's default, is long for them.
             .arg("--file-flush-interval-msec", "50")
             // What Envoys on one machine would share is what hot restart needs, and no test does.

@@ -3,14 +3,17 @@
 mod admin;
 mod bootstrap;
 mod builder;
+mod timed;
 
 use std::net::SocketAddr;
 
 pub use bootstrap::CompanionAt;
 pub use builder::EnvoyBuilder;
+pub use timed::{Overhead, Timed, slowest};
 
 use crate::answer::{Answer, client};
 use crate::process::Process;
+use crate::raw::raw_request;
 
 /// A running Envoy with one listener.
 #[derive(Debug)]
@@ -60,6 +63,11 @@ impl Envoy {
             request = request.header(*name, *value);
         }
         Answer::try_receive(request).await
+    }
+
+    /// Sends the bytes of one request that need not be valid. `connection: close` is for the caller to say.
+    pub async fn send_raw(&self, request: &[u8]) -> Answer {
+        Answer::parse(&raw_request(self.listener, request).await)
     }
 
     /// All that Envoy has printed, the filter's log included.

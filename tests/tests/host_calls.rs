@@ -1,0 +1,182 @@
+//! What an admitted request costs in calls from the filter to Envoy. A call that returns a value costs
+//! several times as much as another: Envoy calls back into the module for the memory.
+//!
+//! ARCHITECTURE.md has the table that this test prints.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use harness::{Companion, Envoy, plugin, until};
+use serde_json::{Value, json};
+
+const MODES: [&str; 3] = ["local", "exact", "both"];
+
+/// The calls of one request, by callback, function and whether a value is returned, in each of the modes.
+#[rustfmt::skip]
+const TABLE: [(&str, &str, bool, [u32; MODES.len()]); 18] = [
+    ("proxy_on_request_headers",    "clock_time_get",                     false, [1, 1, 1]),
+    ("proxy_on_request_headers",    "proxy_get_property",                 true,  [1, 1, 2]),
+    ("proxy_on_request_headers",    "proxy_get_shared_data",              true,  [1, 0, 1]),
+    ("proxy_on_request_headers",    "proxy_set_shared_data",              false, [1, 0, 1]),
+    ("proxy_on_request_headers",    "proxy_get_header_map_value",         false, [0, 1, 1]),
+    ("proxy_on_request_headers",    "proxy_set_effective_context",        false, [0, 2, 2]),
+    ("proxy_on_request_headers",    "proxy_http_call",                    false, [0, 1, 1]),
+    ("proxy_on_request_headers",    "proxy_increment_metric",             false, [1, 1, 1]),
+    // Where no request waited when the last tick came.
+    ("proxy_on_request_headers",    "proxy_set_tick_period_milliseconds", false, [0, 1, 1]),
+    // One of the three is the SDK's.
+    ("proxy_on_http_call_response", "proxy_set_effective_context",        false, [0, 3, 3]),
+    ("proxy_on_http_call_response", "proxy_get_header_map_value",         true,  [0, 2, 2]),
+    ("proxy_on_http_call_response", "proxy_get_buffer_bytes",             true,  [0, 1, 1]),
+    ("proxy_on_http_call_response", "clock_time_get",                     false, [0, 1, 1]),
+    ("proxy_on_http_call_response", "proxy_increment_metric",             false, [0, 1, 2]),
+    ("proxy_on_http_call_response", "proxy_continue_stream",              false, [0, 1, 1]),
+    ("proxy_on_response_headers",   "proxy_get_header_map_value",         true,  [1, 1, 1]),
+    ("proxy_on_response_headers",   "proxy_get_header_map_value",         false, [2, 2, 2]),
+    ("proxy_on_response_headers",   "proxy_replace_header_map_value",     false, [2, 2, 2]),
+];
+
+/// All calls, and those among them that return a value.
+const TOTALS: [(u32, u32); MODES.len()] = [(10, 3), (22, 5), (26, 7)];
+
+/// By callback, function and whether a value is returned.
+type Calls = BTreeMap<(String, String, bool), u32>;
+
+fn policies(mode: &str) -> Value {
+    let policy = |name: &str, key: Value| {
+        json!({
+            "name": name,
+            "key": [key],
+            "limit": { "token_bucket": { "capacity": 1000, "rate": "1/d" } },
+            "sync": name,
+        })
+    };
+    let (local, exact) = (policy("local", json!("ip")), policy("exact", json!({ "header": "x-api-key" })));
+    match mode {
+        "local" => json!([local]),
+        "exact" => json!([exact]),
+        _ => json!([local, exact]),
+    }
+}
+
+async fn start(companion: &Companion, mode: &str) -> Envoy {
+    let builder = Envoy::builder().filter(&plugin(policies(mode))).companion(companion.addr());
+    builder.trace_host_calls().start().await
+}
+
+/// Sends a request and returns what passed between Envoy and the module from the request's context to its
+/// end, once no tick is due any more.
+async fn trace(envoy: &Envoy) -> Vec<String> {
+    let before = envoy.log().len();
+    let answer = envoy.send("GET", "/", &[("x-api-key", "k")]).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    until("the end of the request and of the ticks", Duration::from_secs(10), async || {
+        let log = envoy.log();
+        let lines: Vec<String> = log[before..].lines().filter_map(crossing).collect();
+        let ended = lines.iter().any(|line| line.starts_with("[host<-vm] proxy_on_delete "));
+        let mut periods =
+            lines.iter().filter_map(|line| line.split_once("proxy_set_tick_period_milliseconds("));
+        let ticks = periods.next_back().is_some_and(|(_, period)| period != "0)");
+        (ended && !ticks).then_some(lines)
+    })
+    .await
+}
+
+/// `[vm->host] env.proxy_x(1, 2)` and the like, of a line of Envoy's log.
+fn crossing(line: &str) -> Option<String> {
+    let start = ["[vm->host] ", "[vm<-host] ", "[host->vm] ", "[host<-vm] "].map(|arrow| line.find(arrow));
+    Some(line[start.into_iter().flatten().min()?..].to_owned())
+}
+
+/// Counts the calls of all callbacks but the ticks, which come by the clock.
+fn count(trace: &[String]) -> Calls {
+    let name = |line: &str| line.split(['(', ' ']).next().unwrap_or_default().to_owned();
+    let (mut calls, mut callback, mut current) = (Calls::new(), String::new(), None);
+    for line in trace {
+        if let Some(call) = line.strip_prefix("[vm->host] ") {
+            let (_, function) = call.split_once('.').expect("a host function has a module");
+            current = Some((name(function), false));
+        } else if line.starts_with("[host->vm] proxy_on_memory_allocate(") {
+            current = current.map(|(function, _)| (function, true));
+        } else if let Some(called) = line.strip_prefix("[host->vm] ") {
+            callback = name(called);
+        } else if line.starts_with("[vm<-host] ")
+            && callback != "proxy_on_tick"
+            && let Some((function, returns)) = current.take()
+        {
+            *calls.entry((callback.clone(), function, returns)).or_insert(0) += 1;
+        }
+    }
+    calls
+}
+
+fn totals(calls: &Calls) -> (u32, u32) {
+    let returning = calls.iter().filter(|((_, _, returns), _)| *returns);
+    (calls.values().sum(), returning.map(|(_, count)| count).sum())
+}
+
+/// The table as it stands in ARCHITECTURE.md; calls that nobody expects come last.
+fn markdown(measured: &[Calls; MODES.len()]) -> String {
+    let mut rows: Vec<_> =
+        TABLE.iter().map(|(callback, function, returns, _)| key(callback, function, *returns)).collect();
+    for row in measured.iter().flat_map(BTreeMap::keys) {
+        if !rows.contains(row) {
+            rows.push(row.clone());
+        }
+    }
+    let mut table = "| in | host call | local | exact | both |\n|---|---|---|---|---|\n".to_owned();
+    let mut push = |name: &str, call: &str, [local, exact, both]: [u32; MODES.len()]| {
+        writeln!(table, "| {name} | {call} | {local} | {exact} | {both} |").expect("a string takes all");
+    };
+    for row in rows {
+        let counts = measured.each_ref().map(|calls| calls.get(&row).copied().unwrap_or(0));
+        let (callback, function, returns) = row;
+        let value = if returns { ", returns a value" } else { "" };
+        push(&format!("`{callback}`"), &format!("`{function}`{value}"), counts);
+    }
+    push("all", "", measured.each_ref().map(|calls| totals(calls).0));
+    push("", "return a value", measured.each_ref().map(|calls| totals(calls).1));
+    table
+}
+
+fn key(callback: &str, function: &str, returns: bool) -> (String, String, bool) {
+    (callback.to_owned(), function.to_owned(), returns)
+}
+
+#[tokio::test]
+async fn an_admitted_request_makes_no_other_host_calls_than_these() {
+    let companion = Companion::builder("memory").store_timeout("5s").start().await;
+    let mut measured: [Calls; MODES.len()] = Default::default();
+    for (mode, calls) in MODES.iter().zip(&mut measured) {
+        let envoy = start(&companion, mode).await;
+        // The first request of a client writes a new slot, and the first of a worker opens its connection.
+        for _ in 0..3 {
+            trace(&envoy).await;
+        }
+        *calls = count(&trace(&envoy).await);
+    }
+    println!("{}", markdown(&measured));
+    for (index, (mode, calls)) in MODES.iter().zip(&measured).enumerate() {
+        let expected = TABLE.iter().filter(|(_, _, _, counts)| counts[index] > 0);
+        let expected: Calls = expected
+            .map(|(callback, function, returns, counts)| (key(callback, function, *returns), counts[index]))
+            .collect();
+        assert_eq!(*calls, expected, "{mode}");
+        assert_eq!(totals(calls), TOTALS[index], "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn an_idle_proxy_makes_no_host_calls() {
+    const IDLE: Duration = Duration::from_millis(200);
+    let companion = Companion::builder("memory").store_timeout("5s").start().await;
+    let envoy = start(&companion, "exact").await;
+    trace(&envoy).await;
+    let before = envoy.log().len();
+    // That nothing happens cannot be polled for; this is long for ticks of ten milliseconds.
+    tokio::time::sleep(IDLE).await;
+    let lines: Vec<String> = envoy.log()[before..].lines().filter_map(crossing).collect();
+    println!("{} crossings within {IDLE:?} after a request", lines.len());
+    assert_eq!(lines, [""; 0]);
+}
