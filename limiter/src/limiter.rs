@@ -248,7 +248,7 @@ impl Limiter {
         let Some(mut waiting) = self.waiting.remove(&request) else { return };
         let decision = match answer {
             Some(Taken::Decided { admitted: is_admitted, charges })
-                if self.note(&mut waiting.applied, &charges) =>
+                if self.note(&mut waiting.applied, is_admitted, &charges) =>
             {
                 if is_admitted {
                     admitted(&waiting.applied)
@@ -264,8 +264,9 @@ impl Limiter {
         }
     }
 
-    /// Notes how the exact policies stand; false where the answer has another number of them.
-    fn note(&self, applied: &mut [Applied], charges: &[Charged]) -> bool {
+    /// Notes how the exact policies stand; false where the answer has another number of them, or contradicts
+    /// itself: a request is admitted if and only if no policy refuses it.
+    fn note(&self, applied: &mut [Applied], is_admitted: bool, charges: &[Charged]) -> bool {
         let exact = applied.iter().filter(|one| exact_of(&self.policies, one).is_some()).count();
         if exact != charges.len() {
             return false;
@@ -276,7 +277,7 @@ impl Limiter {
                 one.finding = Finding::Stands((*charged).into());
             }
         }
-        true
+        is_admitted != self.is_denied(applied)
     }
 
     fn make_calls(&mut self, now: Instant, effects: &mut Vec<Effect>) {
@@ -318,7 +319,7 @@ impl Limiter {
         })
     }
 
-    /// The companion cannot be finding: each policy's `on_failure` says what becomes of the request.
+    /// The companion cannot be asked: each policy's `on_failure` says what becomes of the request.
     fn failed(&self, applied: &[Applied], slots: &mut dyn Slots, now: Instant) -> Decision {
         let closed = |one: &Applied| match exact_of(&self.policies, one) {
             Some((policy, _, OnFailure::Closed { retry_after })) if !policy.shadow => Some(retry_after),

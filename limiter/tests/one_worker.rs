@@ -178,6 +178,8 @@ fn an_answer_that_does_not_fit_the_question_is_a_failure() {
         vec![decided(vec![])],
         vec![decided(vec![charged, charged])],
         vec![Taken::Failed { error: "unreadable".to_owned() }],
+        vec![decided(vec![limiter::wire::Charged { wait_us: Some(9), ..charged }])],
+        vec![Taken::Decided { admitted: false, charges: vec![charged] }],
     ] {
         let mut world = World::new(vec![policy("a", 5, OPEN)]);
         let (request, _) = world.arrive("x");
