@@ -44,7 +44,7 @@ else
 	RUST_TEST_THREADS=1 cargo test $(ON_HOST)
 endif
 
-demo: tools build ## starts the companion and Envoy and shows a limit at work; DEMO_ONCE=1 ends after that
+demo: tools build ## fetches and builds what is missing, and shows a limit at work; DEMO_ONCE=1 ends after that
 	@python3 envoy/demo.py
 
 lint: lint-filter ## checks formatting, and lints Rust, Lua, shell and Python

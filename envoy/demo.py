@@ -10,6 +10,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -31,6 +32,10 @@ START_SECONDS = 30
 # More than the policy of the shown path has tokens, so that the last of them is refused.
 MAX_REQUESTS = 20
 
+# All of 127.0.0.0/8 is this machine. The policies know a client by its address, so what is asked from
+# here is charged to somebody else than the requests that are shown.
+PROBE_ADDRESS = "127.0.0.2"
+
 
 class DemoError(Exception):
     """Something did not come as the demo promises; the text is for the person who watches."""
@@ -41,8 +46,19 @@ def main():
         if not path.exists():
             raise DemoError(f"{path.relative_to(ROOT)} is missing; run `{remedy}`")
 
+    folder = Path(tempfile.mkdtemp(prefix="tidegate-demo-"))
+    try:
+        run(folder)
+    except DemoError as error:
+        raise DemoError(f"{error}\nThe logs are in {folder}") from None
+    except KeyboardInterrupt:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def run(folder):
     with contextlib.ExitStack() as cleanup:
-        folder = Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="tidegate-demo-")))
         config, ports = choose_ports(folder)
         address = f"127.0.0.1:{ports[COMPANION_PORT]}"
 
@@ -51,14 +67,17 @@ def main():
         companion = cleanup.enter_context(running("companion", serve, folder))
         wait_for(companion, ports[COMPANION_PORT], "/readyz")
         # Envoys of one machine share memory for hot restart, which a demo has no use for.
-        command = [ENVOY, "--config-path", config, "--disable-hot-restart", "--log-level", "warn"]
-        envoy = cleanup.enter_context(running("envoy", command + ["--concurrency", "2"], folder))
+        command = [ENVOY, "--config-path", config, "--disable-hot-restart", "--concurrency", "2"]
+        # The access log shows a request at once, and not within Envoy's ten seconds.
+        command += ["--log-level", "warn", "--file-flush-interval-msec", "50"]
+        envoy = cleanup.enter_context(running("envoy", command, folder))
         wait_for(envoy, ports[ADMIN], "/ready")
         # Of the connection to the companion and of its scripts, the very first request is the one
         # that may be late. It is none of those that are shown.
-        wait_for(envoy, ports[LISTENER], "/api/", field="ratelimit")
+        wait_for(envoy, ports[LISTENER], "/api/", field="ratelimit", source=PROBE_ADDRESS)
 
         show(ports[LISTENER])
+        check_statistics(ports[ADMIN])
         if os.environ.get("DEMO_ONCE") == "1":
             return
         base = f"http://127.0.0.1:{ports[LISTENER]}"
@@ -68,9 +87,10 @@ def main():
               curl -i {base}/                             100 a minute for each address, decided in the proxy
               curl -i -H 'x-api-key: bob' {base}/api/x    5 at once, then 10 a minute for each key
               curl -i -H 'x-api-key: bob' -d '' {base}/orders    each costs 5 of 10 tokens
-              curl -s 'http://127.0.0.1:{ports[ADMIN]}/stats?filter=wasmcustom'    what the filter has counted
+              curl -s 'http://127.0.0.1:{ports[ADMIN]}/stats/prometheus?filter=wasmcustom'    what the filter has counted
+              tail -f {folder}/envoy.log    the access log, which names the policy that refused
 
-            Ctrl-C ends both. Logs: {folder}""")
+            Ctrl-C ends both and removes the logs.""")
         while companion.poll() is None and envoy.poll() is None:
             time.sleep(0.5)
         raise DemoError("one of the processes ended:\n" + tail(folder))
@@ -127,15 +147,15 @@ def running(name, command, folder):
             process.wait()
 
 
-def wait_for(process, port, path, field=None):
-    """Waits until a port answers 200, with this field where one is named."""
+def wait_for(process, port, path, field=None, source=None):
+    """Waits until a port answers 200, with this field where one is named; asks from the address `source`."""
     end = time.monotonic() + START_SECONDS
     last = "no answer"
     while time.monotonic() < end:
         if process.poll() is not None:
             raise DemoError(f"{process.args[0].name} ended with {process.returncode}:\n{tail(process.log)}")
         with contextlib.suppress(OSError, http.client.HTTPException):
-            status, _, fields, _ = get(port, path)
+            status, _, fields, _ = get(port, path, source=source)
             if status == 200 and (field is None or field in fields):
                 return
             last = f"{status} with {', '.join(fields) or 'no fields'}"
@@ -152,9 +172,10 @@ def tail(path, lines=30):
     return "\n".join("\n".join(file.read_text(errors="replace").splitlines()[-lines:]) for file in files)
 
 
-def get(port, path, headers=None):
+def get(port, path, headers=None, source=None):
     """The status, its reason, the header fields and the body of an answer, whatever its status is."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    source = source and (source, 0)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10, source_address=source)
     with contextlib.closing(connection):
         connection.request("GET", path, headers=headers or {})
         answer = connection.getresponse()
@@ -191,6 +212,11 @@ def check_refusal(fields, body):
     except ValueError:
         raise DemoError(f"429 has a body that is not JSON: {body!r}") from None
     expect(error == "rate_limit_exceeded", f"429 has an unexpected body: {body!r}")
+
+
+def check_statistics(port):
+    _, _, _, body = get(port, "/stats/prometheus?filter=wasmcustom")
+    expect('tidegate_policy_refused{policy="per-key"} 1' in body, f"no policy's name is a label in\n{body}")
 
 
 def expect(holds, otherwise):

@@ -1,5 +1,8 @@
 //! The command line: all of it is parsed before anything starts.
 
+mod address;
+mod secret;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,6 +10,9 @@ use std::time::Duration;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::store::Location;
+
+pub use address::AddressError;
+pub use secret::without_passwords;
 
 /// Distributed rate limiting for Envoy: the companion service and its tools.
 #[derive(Debug, Parser)]
@@ -23,21 +29,37 @@ pub enum Command {
     /// Serve takes over HTTP/1.1 and HTTP/2 until SIGTERM or SIGINT.
     Serve(Serve),
     /// Check a plugin configuration as the filter would, and say all that is wrong with it.
+    #[command(after_help = CHECK_STATUS)]
     Check {
-        /// The configuration: the JSON that goes into Envoy.
+        /// The configuration: the JSON that goes into Envoy under `configuration.value`; `-` reads it from
+        /// standard input.
         file: PathBuf,
     },
 }
 
+const CHECK_STATUS: &str = "\
+Exit status:
+  0  the configuration is valid
+  1  it is not; every error is on standard error
+  2  there is nothing to check: the file cannot be read, or the command line is wrong";
+
 /// How to serve.
 #[derive(Debug, clap::Args)]
 pub struct Serve {
-    /// The address to listen on, as `127.0.0.1:8080` or `[::]:8080`; port 0 takes a free one.
-    #[arg(long, env = "TIDEGATE_LISTEN", value_name = "ADDR")]
+    /// The address to listen on, as `127.0.0.1:8081` or `[::]:8081`; port 0 takes a free one.
+    #[arg(long, env = "TIDEGATE_LISTEN", value_name = "ADDR", value_parser = address::parse)]
     pub listen: SocketAddr,
 
-    /// Where the truth is kept: `memory`, or `redis://[USER[:PASSWORD]@]HOST[:PORT][/DATABASE]`.
-    #[arg(long, env = "TIDEGATE_STORE", hide_env_values = true, value_name = "STORE")]
+    /// Where the truth is kept: `memory`, or `redis://[USER[:PASSWORD]@]HOST[:PORT][/DATABASE]`, which may as
+    /// well begin with `valkey://`. Everybody on the machine can read a command line; a password is better
+    /// off in the environment.
+    #[arg(
+        long,
+        env = "TIDEGATE_STORE",
+        hide_env_values = true,
+        value_name = "STORE",
+        value_parser = secret::LocationParser
+    )]
     pub store: Location,
 
     /// How long to wait for the store's answer to one batch; it is not asked again.
@@ -89,22 +111,38 @@ mod tests {
         Args::command().debug_assert();
     }
 
+    fn parse(listen: &str, store: &str, timeout: &str) -> Result<Serve, String> {
+        let options = ["--listen", listen, "--store", store, "--store-timeout", timeout];
+        let line = ["tidegate", "serve"].into_iter().chain(options);
+        match Args::try_parse_from(line).map_err(|error| error.to_string())?.command {
+            Command::Serve(serve) => Ok(serve),
+            Command::Check { .. } => panic!("serve was asked for"),
+        }
+    }
+
     #[test]
     fn what_cannot_work_is_refused_with_the_remedy() {
-        let refusal = |store: &str, timeout: &str| {
-            let line = [
-                "tidegate",
-                "serve",
-                "--listen",
-                "127.0.0.1:0",
-                "--store",
-                store,
-                "--store-timeout",
-                timeout,
-            ];
-            Args::try_parse_from(line).unwrap_err().to_string()
-        };
-        assert!(refusal("redis:/host", "30ms").contains("use memory or redis://"));
-        assert!(refusal("memory", "30").contains("use a whole number and a unit"));
+        let refusal = |listen: &str, store: &str, timeout: &str| parse(listen, store, timeout).unwrap_err();
+        assert!(refusal("127.0.0.1:0", "redis:/host", "30ms").contains("use memory or redis://"));
+        assert!(refusal("127.0.0.1:0", "memory", "30").contains("use a whole number and a unit"));
+        assert!(
+            refusal("8081", "memory", "30ms")
+                .contains(r#"use an address and a port, as in "127.0.0.1:8081""#)
+        );
+    }
+
+    #[test]
+    fn a_name_and_a_valkey_are_taken() {
+        let serve = parse("localhost:8081", "valkey://localhost", "30ms").unwrap();
+        assert_eq!((serve.listen.port(), serve.listen.ip().is_loopback()), (8081, true));
+        assert_eq!(serve.store.to_string(), "redis://localhost:6379/0");
+    }
+
+    #[test]
+    fn the_help_of_check_tells_its_exit_statuses() {
+        let help = Args::try_parse_from(["tidegate", "check", "--help"]).unwrap_err().to_string();
+        for line in ["  0  the configuration is valid", "  1  it is not;", "  2  there is nothing to check"] {
+            assert!(help.contains(line), "{help}");
+        }
     }
 }

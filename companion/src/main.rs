@@ -1,9 +1,10 @@
 //! The binary `tidegate`: configure, build, serve, drain.
 
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use clap::Parser;
-use companion::args::{Args, Command, Serve};
+use companion::args::{Args, Command, Serve, without_passwords};
 use companion::store::Store;
 use companion::{check, http, log, server};
 use tokio::net::TcpListener;
@@ -13,10 +14,24 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 const CANNOT_START: u8 = 2;
 
 fn main() -> ExitCode {
-    match Args::parse().command {
-        Command::Check { file } => check::run(&file),
-        Command::Serve(serve) => run(&serve),
+    match Args::try_parse() {
+        Ok(Args { command: Command::Check { file } }) => check::run(&file),
+        Ok(Args { command: Command::Serve(serve) }) => run(&serve),
+        Err(error) => wrong(&error),
     }
+}
+
+/// Tells of a wrong command line as clap does, without passwords.
+#[expect(clippy::print_stderr, reason = "the answer to a command line")]
+fn wrong(error: &clap::Error) -> ExitCode {
+    let arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
+    let message = error.to_string();
+    let shown = without_passwords(&message, arguments.skip(1));
+    if shown == message {
+        error.exit();
+    }
+    eprint!("{shown}");
+    ExitCode::from(CANNOT_START)
 }
 
 fn run(args: &Serve) -> ExitCode {
@@ -36,7 +51,10 @@ async fn serve(args: &Serve) -> ExitCode {
     };
     let listener = match TcpListener::bind(args.listen).await {
         Ok(listener) => listener,
-        Err(error) => return cannot_start(&format!("cannot listen on {}", args.listen), &error),
+        Err(error) => {
+            let what = format!("cannot listen on {}; {}", args.listen, remedy(error.kind()));
+            return cannot_start(&what, &error);
+        }
     };
     let store = match Store::start(&args.store, args.store_timeout) {
         Ok(store) => store,
@@ -56,6 +74,16 @@ async fn asked_to_end((mut terminate, mut interrupt): (Signal, Signal)) {
         _ = interrupt.recv() => "SIGINT",
     };
     tracing::info!(signal = name, "draining");
+}
+
+/// What to do about an address that cannot be listened on.
+const fn remedy(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::AddrInUse => "end what listens there already, or use another port",
+        ErrorKind::AddrNotAvailable => "use an address of this machine, or 0.0.0.0 for all of them",
+        ErrorKind::PermissionDenied => "use a port of 1024 or above",
+        _ => "use another address",
+    }
 }
 
 fn cannot_start(what: &str, error: &std::io::Error) -> ExitCode {

@@ -212,6 +212,9 @@ async fn a_missing_password_is_named_at_once_and_its_removal_is_seen() {
         };
         assert!(matches!(error, StoreError::Refused { refusal: Refusal::Unauthenticated, .. }), "{error:?}");
         assert!(begun.elapsed() < Duration::from_secs(1));
+        let remedy = "put the password into --store redis://:PASSWORD@…, or TIDEGATE_STORE";
+        let ready = store.ready().await.unwrap_err();
+        assert!(ready.to_string().ends_with(remedy), "{ready}");
         let _: () = redis::cmd("CONFIG").arg(&["SET", "requirepass", ""]).query(&mut connected).unwrap();
         until_ready(&store).await;
         take(&store, "k", 1).await.unwrap();

@@ -4,6 +4,7 @@
 //! host is spoken to; what becomes of a request is decided in `limiter`.
 
 mod attributes;
+mod companion_health;
 mod host;
 mod metrics;
 mod response;

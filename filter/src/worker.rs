@@ -14,9 +14,10 @@ use limiter::table::Table;
 use limiter::wire::{MARKER_HEADER, MARKER_VALUE, TAKE_PATH, TakeReply};
 use plugin_config::{Companion, Config};
 use proxy_wasm::hostcalls;
-use proxy_wasm::types::Action;
+use proxy_wasm::types::{Action, Status};
 
 use crate::attributes::RequestAttributes;
+use crate::companion_health::{CompanionHealth, Fault};
 use crate::host::{self, Buffer, Map};
 use crate::metrics::Metrics;
 use crate::response;
@@ -30,6 +31,9 @@ const TABLE_SLOTS: u32 = 4096;
 
 /// The most bytes of a companion's answer that are looked at.
 const MAX_REPLY_BYTES: usize = 1 << 20;
+
+/// The most bytes of Envoy's words that are logged.
+const MAX_WORDS_BYTES: usize = 160;
 
 /// The timeout where no policy asks the companion.
 const NO_TIMEOUT: Duration = Duration::ZERO;
@@ -47,6 +51,7 @@ struct WaitingStream {
 pub(crate) struct Worker {
     root: u32,
     companion: Option<Companion>,
+    companion_health: CompanionHealth,
     pub(crate) families: Vec<Family>,
     pub(crate) limiter: Limiter,
     slots: SharedSlots,
@@ -66,7 +71,7 @@ impl Worker {
         let table = Table::new(TABLE_SLOTS, slots.seed());
         let timeout = config.companion.as_ref().map_or(NO_TIMEOUT, |companion| companion.timeout);
         log::info!(
-            "tidegate: {} policies loaded; local buckets take at most {} bytes of shared data",
+            "tidegate: policies loaded: {}; local buckets take at most {} bytes of shared data",
             config.policies.len(),
             table.max_bytes()
         );
@@ -74,6 +79,7 @@ impl Worker {
         Self {
             root,
             companion: config.companion,
+            companion_health: CompanionHealth::default(),
             families: config.families,
             limiter: Limiter::new(config.policies.into(), table, timeout),
             slots,
@@ -150,10 +156,12 @@ impl Worker {
     pub(crate) fn on_call_ended(&mut self, token: u32, header_count: usize, body_bytes: usize) {
         let Some(call) = self.calls.remove(&token) else { return };
         match reply(header_count, body_bytes) {
-            Some(reply) => {
-                self.limiter.on_reply(call, reply, &mut self.slots, host::now(), &mut self.effects);
+            Ok(reply) => {
+                let now = host::now();
+                self.companion_health.on_answered(now);
+                self.limiter.on_reply(call, reply, &mut self.slots, now, &mut self.effects);
             }
-            None => self.fail(call),
+            Err(fault) => self.fail(call, &fault),
         }
         self.carry_out(None);
     }
@@ -177,7 +185,7 @@ impl Worker {
 
     fn call(&mut self, call: CallId, body: &[u8]) {
         self.metrics.callouts.add(1);
-        let Some(companion) = &self.companion else { return self.fail(call) };
+        let Some(companion) = &self.companion else { return self.fail(call, &Fault::NoCluster) };
         let headers = vec![
             (":method", "POST"),
             (":path", TAKE_PATH),
@@ -193,14 +201,18 @@ impl Worker {
         );
         match token {
             Ok(token) => drop(self.calls.insert(token, call)),
-            // The cluster is missing, has no endpoint, or its circuit breaker is open.
-            Err(_) => self.fail(call),
+            Err(Status::BadArgument) => self.fail(call, &Fault::NoCluster),
+            Err(_) => self.fail(call, &Fault::NotSent),
         }
     }
 
-    fn fail(&mut self, call: CallId) {
+    fn fail(&mut self, call: CallId, fault: &Fault) {
         self.metrics.callouts_failed.add(1);
-        self.limiter.on_call_failed(call, &mut self.slots, host::now(), &mut self.effects);
+        let now = host::now();
+        if let Some(companion) = &self.companion {
+            self.companion_health.on_failed(&companion.cluster, fault, now);
+        }
+        self.limiter.on_call_failed(call, &mut self.slots, now, &mut self.effects);
     }
 
     /// Lets a request that waited go on, or answers it.
@@ -243,19 +255,32 @@ impl Worker {
     }
 }
 
-/// The companion's answer to a callout, in a callback of the root; `None` where it is not one.
-fn reply(header_count: usize, body_bytes: usize) -> Option<TakeReply> {
-    if header_count == 0 || body_bytes > MAX_REPLY_BYTES {
-        return None;
+/// The companion's answer to a callout, in a callback of the root, or why there is none.
+fn reply(header_count: usize, body_bytes: usize) -> Result<TakeReply, Fault> {
+    if header_count == 0 {
+        return Err(Fault::NoAnswer(String::new()));
     }
     // Envoy makes 503 and 504 answers of its own, and a wrong address may answer 200.
-    let is_ours =
-        host::header(Map::Callout, MARKER_HEADER).is_some_and(|value| value == MARKER_VALUE.as_bytes());
-    if !is_ours || host::header(Map::Callout, ":status")? != b"200" {
-        return None;
+    let marker = host::header(Map::Callout, MARKER_HEADER);
+    let status = host::header(Map::Callout, ":status").unwrap_or_default();
+    match (marker.as_deref() == Some(MARKER_VALUE.as_bytes()), status.as_slice()) {
+        (true, b"200") => {}
+        (true, other) => return Err(Fault::Refused(String::from_utf8_lossy(other).into_owned())),
+        (false, b"503" | b"504") => return Err(Fault::NoAnswer(envoys_words(body_bytes))),
+        (false, _) => return Err(Fault::NotACompanion),
     }
-    let body = host::buffer(Buffer::CalloutBody, body_bytes)?;
-    TakeReply::read(&body)
+    if body_bytes > MAX_REPLY_BYTES {
+        return Err(Fault::Unreadable);
+    }
+    let body = host::buffer(Buffer::CalloutBody, body_bytes);
+    body.and_then(|body| TakeReply::read(&body)).ok_or(Fault::Unreadable)
+}
+
+/// What Envoy says in place of an answer, as `upstream request timeout`. It may be somebody else's answer after
+/// all, so it is shortened, and harmless to a log.
+fn envoys_words(body_bytes: usize) -> String {
+    let body = host::buffer(Buffer::CalloutBody, body_bytes.min(MAX_WORDS_BYTES)).unwrap_or_default();
+    body.into_iter().map(|byte| if matches!(byte, b' '..=b'~') { char::from(byte) } else { '_' }).collect()
 }
 
 /// How the effective context's request wants to be answered.

@@ -32,6 +32,9 @@ pub enum StoreError {
     },
 }
 
+/// What to do where the store does not let us in.
+const PASSWORD: &str = "put the password into --store redis://:PASSWORD@…, or TIDEGATE_STORE";
+
 /// The kinds of refusals that need different remedies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
@@ -121,6 +124,9 @@ impl fmt::Display for StoreError {
             Self::Timeout { waited } => write!(f, "no answer within {waited:?}"),
             Self::Unreachable { detail } => write!(f, "not connected: {detail}"),
             Self::Overloaded => f.write_str("too many calls under way"),
+            Self::Refused { refusal: Refusal::Unauthenticated, detail } => {
+                write!(f, "refused: {}; {PASSWORD}", detail.trim_end_matches('.'))
+            }
             Self::Refused { detail, .. } => write!(f, "refused: {detail}"),
             Self::BadReply { detail } => write!(f, "unusable answer: {detail}"),
         }

@@ -5,6 +5,12 @@ use core::fmt;
 use redis::{ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo};
 use tokio::net::TcpStream;
 
+/// Both mean the same.
+const SCHEMES: [&str; 2] = ["redis://", "valkey://"];
+
+/// What this version does not know yet.
+const LATER: [&str; 4] = ["rediss://", "valkeys://", "redis-cluster://", "redis-sentinel://"];
+
 /// A Redis or Valkey server, with what it wants to know first: user, password, database.
 #[derive(Clone, Debug)]
 pub struct Server {
@@ -47,19 +53,19 @@ impl std::str::FromStr for Server {
     type Err = LocationError;
 
     fn from_str(text: &str) -> Result<Self, LocationError> {
-        for scheme in ["rediss://", "redis-cluster://", "redis-sentinel://"] {
+        for scheme in LATER {
             if text.starts_with(scheme) {
                 return Err(LocationError::NotYet { scheme });
             }
         }
-        if !text.starts_with("redis://") {
-            return Err(LocationError::Scheme);
-        }
+        let rest =
+            SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme)).ok_or(LocationError::Scheme)?;
+        check_rest(rest)?;
         let malformed = |error: redis::RedisError| {
             let detail = error.detail().map_or_else(|| error.category().to_owned(), str::to_owned);
             LocationError::Malformed { detail }
         };
-        let info = text.into_connection_info().map_err(malformed)?;
+        let info = format!("redis://{rest}").into_connection_info().map_err(malformed)?;
         let ConnectionAddr::Tcp(host, port) = info.addr() else {
             return Err(LocationError::Scheme);
         };
@@ -67,6 +73,21 @@ impl std::str::FromStr for Server {
         let settings = info.redis_settings().clone().set_skip_set_lib_name();
         Ok(Self { host: host.clone(), port: *port, settings })
     }
+}
+
+/// What the library would not find, or not say in words that help. No word of the text itself: it may be a
+/// part of a password.
+fn check_rest(rest: &str) -> Result<(), LocationError> {
+    let malformed = |detail: &str| Err(LocationError::Malformed { detail: detail.to_owned() });
+    let Some((_, path)) = rest.split_once(['/', '?', '#']) else { return Ok(()) };
+    if path.contains('@') {
+        return malformed("in user and password, write / as %2F, ? as %3F, # as %23 and @ as %40");
+    }
+    let database = path.split(['?', '#']).next().unwrap_or_default();
+    if !database.is_empty() && database.parse::<u32>().is_err() {
+        return malformed("the database is a number");
+    }
+    Ok(())
 }
 
 impl PartialEq for Server {
@@ -111,6 +132,8 @@ mod tests {
         assert_eq!(server.settings.password(), Some("secret"));
         assert!(!format!("{server:?}").contains("secret"));
         assert_eq!(parse("redis://127.0.0.1").unwrap().to_string(), "redis://127.0.0.1:6379/0");
+        assert_eq!(parse("valkey://h/1"), parse("redis://h/1"));
+        assert_eq!(parse("redis://:a%2Fb%40c@h").unwrap().settings.password(), Some("a/b@c"));
     }
 
     #[test]
@@ -122,6 +145,31 @@ mod tests {
             let error = parse(text).unwrap_err();
             assert!(matches!(error, LocationError::Malformed { .. }), "{text}: {error:?}");
             assert!(error.to_string().contains("use memory or redis://"), "{error}");
+        }
+        for text in ["redis://h/db", "redis://h/-1", "valkey://h:1/0/1", "redis://h/0x?protocol=resp3"] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.starts_with("not a store: the database is a number; use "), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_does_not_show_the_password() {
+        for text in [
+            "redis://:secret@",
+            "redis://:secret@h:port",
+            "redis://:secret@h/db",
+            "redis://:secret@0.0.0.0",
+            "redis://:se/secret@h",
+            "redis://:se#secret@h",
+            "redis://:secret%ff@h",
+            "redis://:secret@h?protocol=secret",
+            "rediss://:secret@h",
+            "http://:secret@h",
+            ":secret@h",
+            "secret",
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(!format!("{error} {error:?}").contains("secret"), "{error}");
         }
     }
 }
