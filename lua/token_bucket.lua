@@ -7,24 +7,42 @@
 --          parts_per_micro   parts that come back in a microsecond
 --          cost              tokens to take
 --          enforced          1, or 0 for a shadow, which never refuses
--- Reply  integers: for each take its verdict, then three for each of its charges
+--          lease             0, or 1 and then what is asked of leases:
+--            holder          who holds them, letters and digits
+--            id              the new lease's number
+--            want            tokens wanted beyond the cost
+--            ttl_us          microseconds for which they may be spent
+--            returns         the number of leases that are given back; then for each:
+--              id            its number
+--              tokens        what was not spent of it
+-- Reply  integers: for each take its verdict, then four for each of its charges
 --          verdict     1 every enforced charge fitted and whatever fits was charged
 --                      0 one did not fit; nothing was charged
 --                     -1 the state of a key is unreadable; nothing was charged and zeros follow
 --          remaining   whole tokens left after the decision
 --          wait_us     microseconds until the cost fits: 0 it did, -1 never
 --          full_us     microseconds until the bucket is full
+--          granted     tokens of the new lease
 --
 -- A key holds "SPENT PARTS_PER_TOKEN PARTS_PER_MICRO UPDATED_US"; a full bucket is the absence of its key.
+-- After that comes " HOLDER:ID:TOKENS:GRANTED_US:TTL_US" for each lease that is out: granted, not given back
+-- and not ended by the key's own time, which never goes back.
 --
 -- The algorithm, the meaning of parts and the reference that this script equals to the microsecond are in
--- limiter/src/bucket.rs and limiter/src/quota.rs. There all numbers are whole; here they are doubles that
--- hold whole numbers: a bucket has at most 2^52 parts, so that the sum of two levels is exact too.
+-- limiter/src/bucket.rs, limiter/src/quota.rs and limiter/src/authority.rs. There all numbers are whole;
+-- here they are doubles that hold whole numbers: a bucket has at most 2^52 parts, so that the sum of two
+-- levels is exact too.
 
 -- What a state may hold; anything else was not written by this script.
 local MAX_PARTS = 2 ^ 52
 local MAX_PARTS_PER_TOKEN = 86400000000
 local MAX_MICROS = 2 ^ 53
+local MAX_TTL_US = 60000000
+local MAX_HOLDER_BYTES = 32
+local MAX_LEASE_ID = 2 ^ 53 - 1
+
+-- The most leases of a key; while so many are out, no more are granted.
+local MAX_LEASES = 128
 
 local UNREADABLE, NEVER = -1, -1
 
@@ -61,43 +79,73 @@ local function scale_ceil(factor, to, from)
   return quotient
 end
 
--- The spent parts of a state in the parts of a quota, rounded up and at most a full bucket.
-local function rescale(state, quota)
-  local spent = state.spent
-  if state.parts_per_token ~= quota.parts_per_token then
-    local tokens = div_floor(spent, state.parts_per_token)
-    if tokens >= quota.capacity then
-      return quota.parts
+-- Spent parts of a state in the parts of a quota, rounded up and at most what is counted exactly. More than a
+-- full bucket where the capacity was lowered: nothing is forgiven.
+local function rescale(spent, state, quota)
+  local from, to = state.parts_per_token, quota.parts_per_token
+  if from ~= to then
+    local tokens = div_floor(spent, from)
+    if tokens * to >= MAX_PARTS then
+      return MAX_PARTS
     end
-    local rest = spent % state.parts_per_token
-    spent = tokens * quota.parts_per_token + scale_ceil(rest, quota.parts_per_token, state.parts_per_token)
+    spent = tokens * to + scale_ceil(spent % from, to, from)
   end
-  -- A capacity that was lowered leaves an empty bucket, not a debt.
-  return math.min(spent, quota.parts)
+  return math.min(spent, MAX_PARTS)
+end
+
+-- What is left of spent parts after some time. Compared before it is multiplied: a long absence must not
+-- leave the exact range.
+local function refilled(spent, elapsed_us, parts_per_micro)
+  if elapsed_us >= div_ceil(spent, parts_per_micro) then
+    return 0
+  end
+  return spent - elapsed_us * parts_per_micro
+end
+
+-- Those leases that have not ended, as a new list.
+local function still_out(leases, clock_us)
+  local out = {}
+  for _, lease in ipairs(leases) do
+    if clock_us - lease.granted_us < lease.ttl_us then
+      out[#out + 1] = lease
+    end
+  end
+  return out
+end
+
+-- True where a state was counted at another rate.
+local function is_edited(state, quota)
+  return quota.parts_per_token ~= state.parts_per_token or quota.parts_per_micro ~= state.parts_per_micro
 end
 
 -- The state at present and in the parts of a quota, as a new one.
 local function settle(state, quota)
-  local spent, updated_us = rescale(state, quota), state.updated_us
+  local updated_us, leases = state.updated_us, state.leases
+  if is_edited(state, quota) then
+    -- What time has refilled since a lease was granted cannot be told any more, so nothing is taken back.
+    leases = nil
+  end
+  local spent
   if updated_us - now_us > div_ceil(quota.parts, quota.parts_per_micro) then
     -- The clock had run ahead by more than a whole refill: without this the client would be shut out until
-    -- it has caught up.
-    updated_us = now_us
-  elseif now_us > updated_us then
-    local elapsed_us = now_us - updated_us
-    -- Compared before it is multiplied: a long absence must not leave the exact range.
-    if elapsed_us >= div_ceil(spent, quota.parts_per_micro) then
-      spent = 0
+    -- it has caught up. What the leases say of time is worth nothing then.
+    spent, updated_us, leases = rescale(state.spent, state, quota), now_us, nil
+  else
+    local elapsed_us = math.max(now_us - updated_us, 0)
+    updated_us = math.max(updated_us, now_us)
+    -- The slower of two rates refills: while two limits are in use for one key, neither may be gone round.
+    if state.parts_per_micro / state.parts_per_token < quota.parts_per_micro / quota.parts_per_token then
+      spent = rescale(refilled(state.spent, elapsed_us, state.parts_per_micro), state, quota)
     else
-      spent = spent - elapsed_us * quota.parts_per_micro
+      spent = refilled(rescale(state.spent, state, quota), elapsed_us, quota.parts_per_micro)
     end
-    updated_us = now_us
   end
   return {
     spent = spent,
     parts_per_token = quota.parts_per_token,
     parts_per_micro = quota.parts_per_micro,
     updated_us = updated_us,
+    leases = leases and still_out(leases, updated_us),
   }
 end
 
@@ -105,12 +153,7 @@ end
 -- the old state, so that a refusal is no write. An edited rate changes how long the key must live, and a
 -- healed clock would not heal if nobody noted it.
 local function must_write(state, settled)
-  return settled.spent > 0
-    and (
-      settled.parts_per_token ~= state.parts_per_token
-      or settled.parts_per_micro ~= state.parts_per_micro
-      or settled.updated_us < state.updated_us
-    )
+  return settled.spent > 0 and (is_edited(state, settled) or settled.updated_us < state.updated_us)
 end
 
 -- A state from the future refills only once the clock is there.
@@ -118,12 +161,17 @@ local function ahead_us(state)
   return math.max(state.updated_us - now_us, 0)
 end
 
+local function tokens_left(state, quota)
+  return div_floor(math.max(quota.parts - state.spent, 0), quota.parts_per_token)
+end
+
 local function wait_us(state, quota, cost)
   if cost > quota.capacity then
     return NEVER
   end
-  local missing = cost * quota.parts_per_token - (quota.parts - state.spent)
-  if missing <= 0 then
+  local missing = state.spent + cost * quota.parts_per_token - quota.parts
+  -- Nothing always fits, also where a lowered capacity is exceeded already.
+  if cost == 0 or missing <= 0 then
     return 0
   end
   return div_ceil(missing, quota.parts_per_micro) + ahead_us(state)
@@ -136,10 +184,109 @@ local function full_us(state)
   return div_ceil(state.spent, state.parts_per_micro) + ahead_us(state)
 end
 
+-- The place of a lease in a list, nil where it is not out.
+local function place(leases, name)
+  for index, lease in ipairs(leases or {}) do
+    if lease.name == name then
+      return index
+    end
+  end
+  return nil
+end
+
+-- The parts that a return of tokens gives back to the bucket. Time has refilled the bucket for what was out,
+-- too. Giving that back would hand out this time twice: what can still be given back must never be more than
+-- what is spent.
+local function credit(lease, tokens, quota, clock_us)
+  -- A capacity that was lowered bounds the tokens too, as it does the spent ones.
+  local parts = math.min(tokens, lease.tokens, quota.capacity) * quota.parts_per_token
+  local age_us = clock_us - lease.granted_us
+  -- Compared before it is multiplied, as above.
+  if age_us >= div_ceil(parts, quota.parts_per_micro) then
+    return 0
+  end
+  return parts - age_us * quota.parts_per_micro
+end
+
+-- Takes returns back into a settled state. True where any of them was out.
+local function take_back(state, quota, ask)
+  local changed = false
+  for _, back in ipairs(ask.returns) do
+    local index = place(state.leases, ask.holder .. ':' .. back.id)
+    -- What is unknown has ended or was given back before.
+    if index then
+      local lease = table.remove(state.leases, index)
+      state.spent = math.max(state.spent - credit(lease, back.tokens, quota, state.updated_us), 0)
+      changed = true
+    end
+  end
+  return changed
+end
+
+-- Grants what can be spared of what is wanted; returns how many tokens that are.
+local function grant(state, quota, ask)
+  local leases, name = state.leases or {}, ask.holder .. ':' .. ask.id
+  -- A request that came twice is granted once.
+  if ask.want == 0 or #leases >= MAX_LEASES or place(leases, name) then
+    return 0
+  end
+  local holders, seen = 1, { [ask.holder] = true }
+  for _, lease in ipairs(leases) do
+    if not seen[lease.holder] then
+      holders, seen[lease.holder] = holders + 1, true
+    end
+  end
+  local left = tokens_left(state, quota)
+  local tokens = math.min(ask.want, div_floor(left, 2 * holders))
+  if tokens > 0 then
+    state.spent = state.spent + tokens * quota.parts_per_token
+    leases[#leases + 1] = {
+      written = string.format('%s:%.0f:%.0f:%.0f', name, tokens, state.updated_us, ask.ttl_us),
+      name = name,
+      holder = ask.holder,
+      tokens = tokens,
+      granted_us = state.updated_us,
+      ttl_us = ask.ttl_us,
+    }
+    state.leases = leases
+  end
+  return tokens
+end
+
+-- The leases that the end of a value says, nil where it says anything else.
+local function parse_leases(text, updated_us)
+  local leases, length = {}, 0
+  for written, name, holder, id, tokens, granted_us, ttl_us in
+    string.gmatch(text, ' (((%w+):(%d+)):(%d+):(%d+):(%d+))')
+  do
+    tokens, granted_us, ttl_us = tonumber(tokens), tonumber(granted_us), tonumber(ttl_us)
+    if #holder > MAX_HOLDER_BYTES or tonumber(id) > MAX_LEASE_ID or granted_us > updated_us then
+      return nil
+    end
+    if tokens < 1 or tokens > MAX_PARTS or ttl_us < 1 or ttl_us > MAX_TTL_US then
+      return nil
+    end
+    length = length + 1 + #written
+    leases[#leases + 1] = {
+      written = written,
+      name = name,
+      holder = holder,
+      tokens = tokens,
+      granted_us = granted_us,
+      ttl_us = ttl_us,
+    }
+  end
+  -- A match skips what is none.
+  if length < #text or #leases > MAX_LEASES then
+    return nil
+  end
+  return leases
+end
+
 -- The state that a value of the store says, nil where it says none.
 local function parse(value)
-  local spent, parts_per_token, parts_per_micro, updated_us =
-    string.match(value, '^(%d+) (%d+) (%d+) (%d+)$')
+  local spent, parts_per_token, parts_per_micro, updated_us, rest =
+    string.match(value, '^(%d+) (%d+) (%d+) (%d+)(.*)$')
   spent, updated_us = tonumber(spent), tonumber(updated_us)
   parts_per_token, parts_per_micro = tonumber(parts_per_token), tonumber(parts_per_micro)
   if not spent or spent > MAX_PARTS or updated_us > MAX_MICROS then
@@ -148,12 +295,39 @@ local function parse(value)
   if parts_per_token < 1 or parts_per_token > MAX_PARTS_PER_TOKEN or parts_per_micro < 1 then
     return nil
   end
+  local leases
+  if rest ~= '' then
+    leases = parse_leases(rest, updated_us)
+    if not leases then
+      return nil
+    end
+  end
   return {
     spent = spent,
     parts_per_token = parts_per_token,
     parts_per_micro = parts_per_micro,
     updated_us = updated_us,
+    leases = leases,
   }
+end
+
+-- The value that says a state.
+local function format(state)
+  local value = string.format(
+    '%.0f %.0f %.0f %.0f',
+    state.spent,
+    state.parts_per_token,
+    state.parts_per_micro,
+    state.updated_us
+  )
+  if not state.leases then
+    return value
+  end
+  local words = { value }
+  for index, lease in ipairs(state.leases) do
+    words[index + 1] = lease.written
+  end
+  return table.concat(words, ' ')
 end
 
 -- The store's error as a reply. Redis before 7 puts a place in front of the code, as in
@@ -187,7 +361,8 @@ local function read(key)
 end
 
 local function write(key, state)
-  states[key] = state
+  -- What can be given back of the leases is never more than what is spent: nothing is lost with them.
+  states[key] = state.spent == 0 or state
   if not written[key] then
     written[key] = true
     table.insert(written_keys, key)
@@ -196,7 +371,30 @@ end
 
 local next_key, next_argument = 1, 2
 
--- The charges of the next take: KEYS and ARGV become named fields here and nowhere else.
+-- The next argument that says what is asked of leases, nil where nothing is.
+local function read_ask()
+  local asked = ARGV[next_argument] == '1'
+  next_argument = next_argument + 1
+  if not asked then
+    return nil
+  end
+  local ask = {
+    holder = ARGV[next_argument],
+    id = ARGV[next_argument + 1],
+    want = tonumber(ARGV[next_argument + 2]),
+    ttl_us = tonumber(ARGV[next_argument + 3]),
+    returns = {},
+  }
+  local count = tonumber(ARGV[next_argument + 4])
+  next_argument = next_argument + 5
+  for index = 1, count do
+    ask.returns[index] = { id = ARGV[next_argument], tokens = tonumber(ARGV[next_argument + 1]) }
+    next_argument = next_argument + 2
+  end
+  return ask
+end
+
+-- The charges of the next take: KEYS and ARGV become named fields here and above, and nowhere else.
 local function read_charges()
   local charges = {}
   local count = tonumber(ARGV[next_argument])
@@ -216,6 +414,7 @@ local function read_charges()
     }
     next_key = next_key + 1
     next_argument = next_argument + 5
+    charges[index].ask = read_ask()
   end
   return charges
 end
@@ -224,6 +423,45 @@ local reply = {}
 
 local function answer(number)
   reply[#reply + 1] = number
+end
+
+-- Settles the state of a charge, takes its returns back and asks whether its cost fits.
+local function prepare(charge)
+  local state, quota = charge.state, charge.quota
+  if state == true then
+    charge.settled = {
+      spent = 0,
+      parts_per_token = quota.parts_per_token,
+      parts_per_micro = quota.parts_per_micro,
+      updated_us = now_us,
+    }
+  else
+    charge.settled = settle(state, quota)
+    charge.changed = must_write(state, charge.settled)
+    if charge.ask and take_back(charge.settled, quota, charge.ask) then
+      charge.changed = true
+    end
+  end
+  charge.wait_us = wait_us(charge.settled, quota, charge.cost)
+end
+
+-- Charges what fits of an admitted take, keeps what has changed and appends the charge's answer.
+local function finish(charge, admitted)
+  local settled, quota, granted = charge.settled, charge.quota, 0
+  if admitted and charge.wait_us == 0 then
+    settled.spent = settled.spent + charge.cost * quota.parts_per_token
+    if charge.ask then
+      granted = grant(settled, quota, charge.ask)
+    end
+    charge.changed = charge.changed or charge.cost + granted > 0
+  end
+  if charge.changed then
+    write(charge.key, settled)
+  end
+  answer(tokens_left(settled, quota))
+  answer(charge.wait_us)
+  answer(full_us(settled))
+  answer(granted)
 end
 
 -- Decides one take and appends its answer. Returns the store's error where it cannot be read.
@@ -239,38 +477,22 @@ local function decide(charges)
   end
   if not readable then
     answer(UNREADABLE)
-    for _ = 1, 3 * #charges do
+    for _ = 1, 4 * #charges do
       answer(0)
     end
     return nil
   end
 
-  -- All are asked before one is charged: a refused take must leave no trace on any limit.
+  -- All are asked before one is charged: a refused take must leave no trace on any limit but the returns.
   local admitted = true
   for _, charge in ipairs(charges) do
-    local quota = charge.quota
-    if charge.state == true then
-      local full = { spent = 0, parts_per_token = quota.parts_per_token, updated_us = now_us }
-      charge.settled = settle(full, quota)
-    else
-      charge.settled = settle(charge.state, quota)
-    end
-    charge.wait_us = wait_us(charge.settled, quota, charge.cost)
+    prepare(charge)
     admitted = admitted and (charge.wait_us == 0 or not charge.enforced)
   end
 
   answer(admitted and 1 or 0)
   for _, charge in ipairs(charges) do
-    local settled, quota = charge.settled, charge.quota
-    if admitted and charge.wait_us == 0 then
-      settled.spent = settled.spent + charge.cost * quota.parts_per_token
-      write(charge.key, settled)
-    elseif charge.state ~= true and must_write(charge.state, settled) then
-      write(charge.key, settled)
-    end
-    answer(div_floor(quota.parts - settled.spent, quota.parts_per_token))
-    answer(charge.wait_us)
-    answer(full_us(settled))
+    finish(charge, admitted)
   end
   return nil
 end
@@ -282,19 +504,24 @@ for _ = 1, tonumber(ARGV[1]) do
   end
 end
 
--- Where the store refuses writes, it refuses the first, so none is half done.
+-- Where the store refuses writes, it refuses the first, so none is half done. Only what makes room is never
+-- refused for want of it, and so comes last.
+local emptied = {}
 for _, key in ipairs(written_keys) do
   local state = states[key]
-  local value = string.format(
-    '%.0f %.0f %.0f %.0f',
-    state.spent,
-    state.parts_per_token,
-    state.parts_per_micro,
-    state.updated_us
-  )
-  -- Later than full by less than two milliseconds, never before.
-  local expire_ms = div_floor(full_us(state), 1000) + 1
-  local outcome = redis.pcall('SET', key, value, 'PX', string.format('%.0f', expire_ms))
+  if state == true then
+    table.insert(emptied, key)
+  else
+    -- Later than full by less than two milliseconds, never before.
+    local expire_ms = div_floor(full_us(state), 1000) + 1
+    local outcome = redis.pcall('SET', key, format(state), 'PX', string.format('%.0f', expire_ms))
+    if type(outcome) == 'table' and outcome.err then
+      return as_reply(outcome)
+    end
+  end
+end
+if #emptied > 0 then
+  local outcome = redis.pcall('DEL', unpack(emptied))
   if type(outcome) == 'table' and outcome.err then
     return as_reply(outcome)
   end

@@ -2,14 +2,16 @@
 //! read the script's answer. What a take means is in [`limiter::wire`] and `lua/token_bucket.lua`.
 
 mod key;
+mod lease;
 mod request;
 
-use limiter::wire::{Charge, Charged, Limit, TakeReply, TakeRequest, Taken};
+use limiter::wire::{Charge, Charged, LeaseAsk, Limit, TakeReply, TakeRequest, Taken};
 
 use crate::script::TOKEN_BUCKET;
 use crate::store::{Call, StoreError};
 
-pub use key::KeyError;
+pub use key::{KeyError, policy_of};
+pub use lease::LeaseError;
 pub use request::{RequestError, read};
 
 /// The script's verdicts.
@@ -26,7 +28,10 @@ pub fn call(request: &TakeRequest) -> Call {
     let mut args = vec![request.takes.len().to_string()];
     for take in &request.takes {
         args.push(take.charges.len().to_string());
-        args.extend(take.charges.iter().flat_map(arguments));
+        for charge in &take.charges {
+            args.extend(arguments(charge));
+            args.extend(lease_arguments(charge.lease.as_ref()));
+        }
     }
     Call { script: &TOKEN_BUCKET, keys: charges().map(|charge| charge.key.clone()).collect(), args }
 }
@@ -40,6 +45,16 @@ fn arguments(charge: &Charge) -> [String; 5] {
         charge.cost.to_string(),
         u8::from(!charge.shadow).to_string(),
     ]
+}
+
+fn lease_arguments(ask: Option<&LeaseAsk>) -> Vec<String> {
+    let Some(LeaseAsk { holder, id, want, ttl_us, returns }) = ask else {
+        return vec!["0".to_owned()];
+    };
+    let mut args = vec!["1".to_owned(), holder.clone()];
+    args.extend([*id, *want, *ttl_us, returns.len() as u64].map(|number| number.to_string()));
+    args.extend(returns.iter().flat_map(|back| [back.id.to_string(), back.tokens.to_string()]));
+    args
 }
 
 /// The reply to a request, of the integers that the script answered.
@@ -75,11 +90,15 @@ fn charged(numbers: &mut impl Iterator<Item = i64>) -> Option<Charged> {
         NEVER => None,
         wait_us => Some(u64::try_from(wait_us).ok()?),
     };
-    Some(Charged { remaining, wait_us, full_us: u64::try_from(numbers.next()?).ok()? })
+    let full_us = u64::try_from(numbers.next()?).ok()?;
+    let granted = u64::try_from(numbers.next()?).ok()?;
+    Some(Charged { remaining, wait_us, full_us, granted })
 }
 
 #[cfg(test)]
 mod tests {
+    use limiter::wire::Return;
+
     use super::*;
 
     fn request(charges: &[usize]) -> TakeRequest {
@@ -92,12 +111,12 @@ mod tests {
     #[test]
     fn an_answer_of_another_shape_is_no_answer() {
         let request = request(&[1, 2]);
-        let answer = [1, 0, 0, 7, 0, 3, 0, 9, 0, -1, 8];
+        let answer = [1, 0, 0, 7, 5, 0, 3, 0, 9, 0, 0, -1, 8, 0];
         assert_eq!(reply(&request, &answer).unwrap().takes.len(), 2);
-        assert!(reply(&request, &answer[..10]).is_err());
+        assert!(reply(&request, &answer[..13]).is_err());
         assert!(reply(&request, &[&answer[..], &[0]].concat()).is_err());
         assert!(reply(&request, &[]).is_err());
-        for (place, wrong) in [(0, 2), (1, -1), (2, -2), (3, -1)] {
+        for (place, wrong) in [(0, 2), (1, -1), (2, -2), (3, -1), (4, -1)] {
             let mut changed = answer;
             changed[place] = wrong;
             assert!(reply(&request, &changed).is_err(), "{wrong} at {place}");
@@ -105,8 +124,24 @@ mod tests {
     }
 
     #[test]
+    fn what_is_asked_of_leases_follows_its_charge() {
+        let mut request = request(&[2]);
+        request.takes[0].charges[0].lease = Some(LeaseAsk {
+            holder: "a1".to_owned(),
+            id: 7,
+            want: 50,
+            ttl_us: 1_000,
+            returns: vec![Return { id: 5, tokens: 3 }, Return { id: 6, tokens: 0 }],
+        });
+        let limit = "1 1000000 1 1 1".split(' ');
+        let lease = "1 a1 7 50 1000 2 5 3 6 0".split(' ');
+        let expected = ["1", "2"].into_iter().chain(limit.clone()).chain(lease).chain(limit).chain(["0"]);
+        assert_eq!(call(&request).args, expected.collect::<Vec<_>>());
+    }
+
+    #[test]
     fn an_unreadable_state_fails_its_take_alone() {
-        let reply = reply(&request(&[1, 1]), &[-1, 0, 0, 0, 1, 0, 0, 5]).unwrap();
+        let reply = reply(&request(&[1, 1]), &[-1, 0, 0, 0, 0, 1, 0, 0, 5, 0]).unwrap();
         assert!(matches!(reply.takes[0], Taken::Failed { .. }));
         assert!(matches!(reply.takes[1], Taken::Decided { admitted: true, .. }));
     }

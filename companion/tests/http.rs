@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use companion::store::{Location, Store};
 use companion::{http, server};
-use limiter::wire::{MARKER_HEADER, MARKER_VALUE, MAX_BODY_BYTES};
+use limiter::wire::{MARKER_HEADER, MARKER_VALUE, MAX_BODY_BYTES, MAX_RETURNS};
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -118,6 +118,71 @@ async fn a_bad_request_is_refused_with_the_place_and_charges_nothing() {
         assert!(answer["message"].as_str().unwrap().starts_with(place), "{answer}");
     }
     assert!(companion.admitted("rl:{1}:p").await);
+}
+
+#[tokio::test]
+async fn a_bad_lease_is_refused_with_the_place_and_charges_nothing() {
+    let companion = Companion::start("memory").await;
+    let place = "takes[1].charges[0].";
+    for (field, wrong, fault) in [
+        ("holder", json!(""), "lease.holder: not a holder's name"),
+        ("holder", json!("a:b"), "lease.holder: not a holder's name"),
+        ("holder", json!("h".repeat(33)), "lease.holder: not a holder's name"),
+        ("id", json!(1_u64 << 53), "lease.id: too large"),
+        ("want", json!((1_u64 << 52) + 1), "lease.want: 4503599627370497 is more than any limit holds"),
+        ("ttl_us", json!(0), "lease.ttl_us: 0 is not allowed"),
+        ("ttl_us", json!(60_000_001), "lease.ttl_us: 60000001 is not allowed"),
+        (
+            "returns",
+            json!(vec![json!({"id": 1, "tokens": 1}); MAX_RETURNS + 1]),
+            "lease.returns: 5 are not allowed",
+        ),
+        (
+            "returns",
+            json!(vec![json!({"id": 1, "tokens": 1}); 2]),
+            "lease.returns[1].id: names a lease twice",
+        ),
+        ("returns", json!([{"id": 9, "tokens": 1}]), "lease.returns[0].id: names a lease twice"),
+        ("returns", json!([{"id": 1_u64 << 53, "tokens": 1}]), "lease.returns[0].id: too large"),
+    ] {
+        let mut bad = charge("rl:{1}:p", 1);
+        bad["lease"] = json!({"holder": "a", "id": 9, "want": 5, "ttl_us": 1_000_000});
+        bad["lease"][field] = wrong;
+        let takes = json!([{"charges": [charge("rl:{1}:p", 1)]}, {"charges": [bad]}]);
+        let (status, answer) = companion.take(&json!({"takes": takes})).await;
+        assert_eq!((status.as_u16(), &answer["error"]), (400, &json!("invalid_lease")), "{answer}");
+        let message = answer["message"].as_str().unwrap();
+        assert!(message.starts_with(&format!("{place}{fault}")), "{message}");
+    }
+    let mut free = charge("rl:{1}:p", 1);
+    free["cost"] = json!(0);
+    let (status, answer) = companion.take(&json!({"takes": [{"charges": [free]}]})).await;
+    assert_eq!((status.as_u16(), &answer["error"]), (400, &json!("invalid_cost")), "{answer}");
+    assert!(companion.admitted("rl:{1}:p").await);
+}
+
+#[tokio::test]
+async fn a_lease_is_granted_and_given_back_once() {
+    let companion = Companion::start("memory").await;
+    let mut renewal = charge("rl:{1}:p", 100);
+    renewal["cost"] = json!(0);
+    let ask = async |lease: Value| {
+        let mut charge = renewal.clone();
+        charge["lease"] = lease;
+        let (status, answer) = companion.take(&json!({"takes": [{"charges": [charge]}]})).await;
+        assert_eq!(status, 200, "{answer}");
+        let charged = &answer["takes"][0]["charges"][0];
+        (charged["granted"].as_u64().unwrap_or(0), charged["remaining"].as_u64().unwrap())
+    };
+    let lease = json!({"holder": "a", "id": 1, "want": 80, "ttl_us": 60_000_000});
+    assert_eq!(ask(lease.clone()).await, (50, 50), "a lone holder is granted half");
+    assert_eq!(ask(lease).await, (0, 50), "the same request again");
+    let other = json!({"holder": "b", "id": 1, "want": 80, "ttl_us": 60_000_000});
+    assert_eq!(ask(other).await, (12, 38), "the second of two holders");
+    let back = json!({"holder": "a", "id": 2, "want": 0, "ttl_us": 1,
+                      "returns": [{"id": 1, "tokens": 20}, {"id": 7, "tokens": 20}]});
+    assert_eq!(ask(back.clone()).await, (0, 58));
+    assert_eq!(ask(back).await, (0, 58), "given back before");
 }
 
 #[tokio::test]

@@ -49,6 +49,8 @@ struct PolicyCounters {
 /// The counters of one configuration.
 pub(crate) struct Metrics {
     policies: Vec<PolicyCounters>,
+    /// Requests that had to wait for the companion.
+    pub(crate) waits: Counter,
     pub(crate) callouts: Counter,
     pub(crate) callouts_failed: Counter,
     pub(crate) evictions: Counter,
@@ -68,6 +70,7 @@ impl Metrics {
         };
         Self {
             policies: policies.iter().map(counters).collect(),
+            waits: Counter::named("tidegate.waits".to_owned()),
             callouts: Counter::named("tidegate.callouts".to_owned()),
             callouts_failed: Counter::named("tidegate.callouts_failed".to_owned()),
             evictions: Counter::named("tidegate.evictions".to_owned()),

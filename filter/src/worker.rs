@@ -3,7 +3,7 @@
 
 use core::cell::RefCell;
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use limiter::answer::{self, Protocol};
@@ -28,6 +28,16 @@ const TICK_MS: u32 = 10;
 
 /// Slots of the table of local buckets. Bounds what a flood of clients can take.
 const TABLE_SLOTS: u32 = 4096;
+
+/// What callouts are addressed to, whatever the cluster is called.
+const AUTHORITY: &str = "tidegate";
+
+/// The most requests that one callback lets go on or answers. The proxy carries such actions out when the
+/// callback returns, each nested in the one before, and its stack takes a few hundred.
+const MAX_DECISIONS_A_CALLBACK: usize = 64;
+
+/// When the next callback comes where that many were not enough.
+const NEXT_CALLBACK_MS: u32 = 1;
 
 /// The most bytes of a companion's answer that are looked at.
 const MAX_REPLY_BYTES: usize = 1 << 20;
@@ -60,9 +70,12 @@ pub(crate) struct Worker {
     calls: BTreeMap<u32, CallId>,
     waiting: BTreeMap<u32, WaitingStream>,
     effects: Vec<Effect>,
+    /// Decisions that are yet to be carried out, in their order.
+    decided: VecDeque<(RequestId, Decision)>,
     /// What the stream whose request callback is being served is to do, where that was decided meanwhile.
     current_action: Option<Action>,
-    is_ticking: bool,
+    /// How often `on_tick` comes; 0 never.
+    tick_ms: u32,
 }
 
 impl Worker {
@@ -76,19 +89,21 @@ impl Worker {
             table.max_bytes()
         );
         let metrics = Metrics::new(&config.policies);
+        let holder = table.name();
         Self {
             root,
             companion: config.companion,
             companion_health: CompanionHealth::default(),
             families: config.families,
-            limiter: Limiter::new(config.policies.into(), table, timeout),
+            limiter: Limiter::new(config.policies.into(), table, timeout, holder),
             slots,
             metrics,
             calls: BTreeMap::new(),
             waiting: BTreeMap::new(),
             effects: Vec::new(),
+            decided: VecDeque::new(),
             current_action: None,
-            is_ticking: false,
+            tick_ms: 0,
         }
     }
 
@@ -106,6 +121,7 @@ impl Worker {
         let decision = match step {
             Step::Decided(decision) => decision,
             Step::Waits => {
+                self.metrics.waits.add(1);
                 self.waiting
                     .insert(stream, WaitingStream { decided: Rc::clone(decided), protocol: protocol() });
                 // The call must be made as the root; see `host::call_root`.
@@ -138,11 +154,16 @@ impl Worker {
             for effect in core::mem::take(&mut self.effects) {
                 match effect {
                     Effect::Call { call, body } => self.call(call, &body),
-                    Effect::Decide { request, decision } => {
-                        self.decide(request, decision, current == Some(request.0));
+                    Effect::Decide { request, decision } if current == Some(request.0) => {
+                        self.decide(request, decision, true);
                     }
+                    Effect::Decide { request, decision } => self.decided.push_back((request, decision)),
                 }
             }
+        }
+        for _ in 0..MAX_DECISIONS_A_CALLBACK {
+            let Some((request, decision)) = self.decided.pop_front() else { break };
+            self.decide(request, decision, false);
         }
         self.watch_deadlines();
     }
@@ -169,11 +190,9 @@ impl Worker {
     pub(crate) fn on_tick(&mut self) {
         self.limiter.on_tick(&mut self.slots, host::now(), &mut self.effects);
         self.carry_out(None);
-        // Here and not when the last request is decided: the next one, which most often comes soon, need not
-        // start the ticks again.
-        if self.is_ticking && !self.limiter.needs_tick() {
-            self.is_ticking = host::set_tick_period_ms(0).is_err();
-        }
+        // Ticks get rarer here and not when the last request is decided: the next one, which most often comes
+        // soon, need not start them again.
+        self.tick_every(self.wanted_tick_ms());
     }
 
     /// A stream has ended. One that waited has lost its client.
@@ -189,7 +208,8 @@ impl Worker {
         let headers = vec![
             (":method", "POST"),
             (":path", TAKE_PATH),
-            (":authority", companion.cluster.as_str()),
+            // Not the cluster's name: in Istio that holds characters that no authority may hold.
+            (":authority", AUTHORITY),
             ("content-type", "application/json"),
         ];
         let token = hostcalls::dispatch_http_call(
@@ -249,8 +269,23 @@ impl Worker {
 
     /// Ticks while something waits. An idle proxy does nothing: the first tick that finds nothing is the last.
     fn watch_deadlines(&mut self) {
-        if !self.is_ticking && self.limiter.needs_tick() {
-            self.is_ticking = host::set_tick_period_ms(TICK_MS).is_ok();
+        let wanted_ms = self.wanted_tick_ms();
+        if wanted_ms > 0 && (self.tick_ms == 0 || wanted_ms < self.tick_ms) {
+            self.tick_every(wanted_ms);
+        }
+    }
+
+    fn wanted_tick_ms(&self) -> u32 {
+        match (self.decided.is_empty(), self.limiter.needs_tick()) {
+            (false, _) => NEXT_CALLBACK_MS,
+            (true, true) => TICK_MS,
+            (true, false) => 0,
+        }
+    }
+
+    fn tick_every(&mut self, period_ms: u32) {
+        if period_ms != self.tick_ms && host::set_tick_period_ms(period_ms).is_ok() {
+            self.tick_ms = period_ms;
         }
     }
 }

@@ -5,7 +5,7 @@
 //! counted from the full end. A bucket stores what is *spent*, not what is left: a full bucket is the
 //! absence of state, state expires by itself, and an edited capacity or rate carries consumption over.
 
-use crate::quota::TokenBucket;
+use crate::quota::{MAX_PARTS, TokenBucket};
 use crate::time::Instant;
 
 /// What a client has spent of its bucket.
@@ -63,23 +63,34 @@ impl Bucket {
 
     /// The same bucket at `now`, in the parts of `quota`.
     ///
+    /// After an edit nothing is forgiven: what was spent stays spent, also beyond a capacity that was lowered,
+    /// and the time since the last update refills at the slower of the two rates. Two proxies, of which one
+    /// has the new limit and one the old, could else hand out at both.
+    ///
     /// A `now` before the last update refills nothing and moves nothing: a clock that stepped back must
     /// not hand out the same time twice. Only a step further than a whole refill is taken for a clock
     /// that had run ahead; then the time starts anew, else the client would be shut out until the clock
     /// has caught up.
     #[must_use]
     pub fn settle(self, quota: &TokenBucket, now: Instant) -> Self {
-        let spent = rescale(self.spent, self.parts_per_token, quota.parts_per_token());
-        // A capacity that was lowered leaves an empty bucket, not a debt.
-        let spent = spent.min(quota.parts());
-        let elapsed = now.micros_since(self.updated);
         let ahead = self.updated.micros_since(now);
         if ahead > quota.micros_for(quota.parts()) {
-            return Self::spent(spent, quota, now);
+            return Self::spent(self.rescaled(quota, self.spent), quota, now);
         }
-        // Compared before it is multiplied: a long absence must not overflow.
-        let back = if elapsed >= quota.micros_for(spent) { spent } else { elapsed * quota.parts_per_micro() };
-        Self::spent(spent - back, quota, self.updated.max(now))
+        let elapsed = now.micros_since(self.updated);
+        let spent = if tokens_per_micro(self.parts_per_token, self.parts_per_micro)
+            < tokens_per_micro(quota.parts_per_token(), quota.parts_per_micro())
+        {
+            self.rescaled(quota, refilled(self.spent, elapsed, self.parts_per_micro.max(1)))
+        } else {
+            refilled(self.rescaled(quota, self.spent), elapsed, quota.parts_per_micro())
+        };
+        Self::spent(spent, quota, self.updated.max(now))
+    }
+
+    /// `spent` parts of this bucket in the parts of `quota`, rounded up; bounded, as scripts must count them.
+    fn rescaled(&self, quota: &TokenBucket, spent: u64) -> u64 {
+        rescale(spent, self.parts_per_token, quota.parts_per_token()).min(MAX_PARTS)
     }
 
     /// Whether the bucket, settled to `settled`, must be stored though nothing is taken.
@@ -98,8 +109,10 @@ impl Bucket {
         let left = quota.parts().saturating_sub(self.spent);
         let fit = match quota.parts_of(cost) {
             None => Fit::Never,
-            Some(parts) if parts <= left => Fit::Now,
-            Some(parts) => Fit::After(quota.micros_for(parts - left) + ahead),
+            // Nothing always fits, also where a lowered capacity is exceeded already.
+            Some(0) => Fit::Now,
+            Some(parts) if self.spent + parts <= quota.parts() => Fit::Now,
+            Some(parts) => Fit::After(quota.micros_for(self.spent + parts - quota.parts()) + ahead),
         };
         let full_us = if self.spent == 0 { 0 } else { quota.micros_for(self.spent) + ahead };
         Standing { remaining: left / quota.parts_per_token(), fit, full_us }
@@ -109,13 +122,17 @@ impl Bucket {
     #[must_use]
     pub fn charge(self, quota: &TokenBucket, cost: u64) -> Self {
         let parts = quota.parts_of(cost).unwrap_or_else(|| quota.parts());
-        Self { spent: self.spent.saturating_add(parts).min(quota.parts()), ..self }
+        Self { spent: self.spent.saturating_add(parts).min(MAX_PARTS), ..self }
     }
 
-    /// Gives `cost` tokens back to a settled bucket: as if they had never been taken, never more.
+    /// Gives `cost` tokens that were taken `age_us` ago back to a settled bucket: at most as if they had never
+    /// been taken.
+    ///
+    /// Time has refilled the bucket for what was out, too. Giving that back would hand out this time twice.
     #[must_use]
-    pub fn refund(self, quota: &TokenBucket, cost: u64) -> Self {
+    pub fn refund(self, quota: &TokenBucket, cost: u64, age_us: u64) -> Self {
         let parts = quota.parts_of(cost).unwrap_or_else(|| quota.parts());
+        let parts = parts.saturating_sub(quota.parts_per_micro().saturating_mul(age_us));
         Self { spent: self.spent.saturating_sub(parts), ..self }
     }
 }
@@ -127,6 +144,18 @@ fn rescale(spent: u64, from: u64, to: u64) -> u64 {
     }
     let scaled = (u128::from(spent) * u128::from(to)).div_ceil(u128::from(from));
     u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
+/// What is left of `spent` after `elapsed_us`. Compared before it is multiplied: a long absence must not
+/// overflow.
+const fn refilled(spent: u64, elapsed_us: u64, parts_per_micro: u64) -> u64 {
+    if elapsed_us >= spent.div_ceil(parts_per_micro) { 0 } else { spent - elapsed_us * parts_per_micro }
+}
+
+/// A rate, for comparison. A double, since the scripts have nothing else, and must come to the same.
+#[expect(clippy::cast_precision_loss, reason = "both numbers are below 2^53")]
+fn tokens_per_micro(parts_per_token: u64, parts_per_micro: u64) -> f64 {
+    parts_per_micro as f64 / parts_per_token.max(1) as f64
 }
 
 #[cfg(test)]
@@ -230,17 +259,33 @@ mod tests {
         assert_eq!(spent.settle(&edited, START).standing(&edited, 1, START).remaining, 960);
         let smaller = quota(10, "1/s");
         let settled = spent.settle(&smaller, START);
-        assert_eq!(settled.standing(&smaller, 1, START).fit, Fit::After(1_000_000));
+        assert_eq!(settled.standing(&smaller, 1, START).remaining, 0);
+        assert_eq!(settled.standing(&smaller, 1, START).fit, Fit::After(31_000_000));
+        // Back to the old limit, nothing has been forgiven.
+        assert_eq!(settled.settle(&hourly, START).standing(&hourly, 1, START).remaining, 60);
     }
 
     #[test]
-    fn a_refund_is_as_if_nothing_had_been_taken() {
+    fn two_limits_in_use_at_once_refill_at_the_slower() {
+        let (slow, fast) = (quota(100, "100/d"), quota(5, "10/s"));
+        let mut bucket = Bucket::full(&slow, START).charge(&slow, 100);
+        for step in 1..=1_000 {
+            let quota = if step % 2 == 0 { &slow } else { &fast };
+            bucket = bucket.settle(quota, START.after_micros(step * 300_000));
+        }
+        let now = START.after_micros(300_000_000);
+        assert_eq!(bucket.settle(&slow, now).standing(&slow, 1, now).remaining, 0);
+    }
+
+    #[test]
+    fn a_refund_is_at_most_as_if_nothing_had_been_taken() {
         let quota = quota(10, "1/s");
         let before = Bucket::full(&quota, START).charge(&quota, 5);
         let later = START.after_micros(1_500_000);
-        let refunded = before.charge(&quota, 3).settle(&quota, later).refund(&quota, 3);
-        assert_eq!(refunded, before.settle(&quota, later));
+        let refunded = before.charge(&quota, 3).settle(&quota, later).refund(&quota, 3, 1_500_000);
+        assert!(refunded.spent >= before.settle(&quota, later).spent);
+        assert_eq!(before.charge(&quota, 3).refund(&quota, 3, 0), before);
         let full = Bucket::full(&quota, START);
-        assert_eq!(full.refund(&quota, 3), full);
+        assert_eq!(full.refund(&quota, 3, 0), full);
     }
 }

@@ -70,6 +70,12 @@ pub fn store_key<'a>(
     key
 }
 
+/// The policy's part of a store key; nothing where the text is none.
+pub fn policy_part(key: &str) -> &str {
+    let rest = key.split_once("}:").map_or("", |(_, rest)| rest);
+    rest.split(':').next().unwrap_or("")
+}
+
 /// Appends a value, encoded, or hashed where that is too long.
 fn push_value(key: &mut String, value: &[u8]) {
     let start = key.len();
@@ -115,6 +121,8 @@ mod tests {
         let key = store_key([Identity::Tagged("ip", b"203.0.113.7"), Identity::Anonymous], "per-ip", []);
         assert_eq!(key, "rl:{ip=203.0.113.7,*}:per-ip");
         assert_eq!(store_key([], "all", []), "rl:{*}:all");
+        assert_eq!(policy_part("rl:{42}:orders:POST:/orders"), "orders");
+        assert_eq!((policy_part("rl:{42}:all"), policy_part("what")), ("all", ""));
     }
 
     #[test]

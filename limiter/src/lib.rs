@@ -5,15 +5,18 @@
 //! proxy-wasm; the companion shares its quotas and wire messages.
 
 pub mod answer;
+mod applied;
 pub mod authority;
 pub mod bucket;
 pub mod calls;
 pub mod decision;
 pub mod fields;
 pub mod key;
+pub mod leases;
 pub mod limiter;
 pub mod path;
 pub mod policy;
+pub mod purse;
 pub mod quota;
 pub mod rate;
 pub mod request;

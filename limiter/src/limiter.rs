@@ -1,17 +1,20 @@
 //! The per-request state machine of one worker.
 //!
-//! A request is checked against all policies that apply and charged on all or on none. What this proxy
-//! counts itself is decided first: a denial there costs no call. Then its tokens are taken, the companion
-//! is asked for the rest, and where that denies, the tokens go back.
+//! A request is checked against all policies that apply and charged on all or on none. What this proxy can
+//! count itself, in local buckets and from leases, is decided first: a denial there costs no call. Then the
+//! companion is asked for the rest, and where that denies, what was taken goes back.
 
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
+use crate::applied::{Applied, Asks, admitted, failed, refused};
 pub use crate::calls::{CallId, RequestId};
-use crate::calls::{Calls, MAX_WAITING};
-use crate::decision::{Decision, Finding, Mark, Outcome, Verdict};
-use crate::policy::{Limit, OnFailure, Policy, Sync};
+use crate::calls::{Calls, MAX_WAITING, Question, Sent, SentCharge, SentLease};
+use crate::decision::{Decision, Finding};
+use crate::leases::{Found, Grant, Leases, Proxy, Renewal};
+use crate::policy::{Limit, Policy, Sync};
+use crate::purse::Piece;
 use crate::quota::TokenBucket;
 use crate::request::{Attributes, demands};
 use crate::table::{Slots, Table};
@@ -55,19 +58,15 @@ pub struct Limiter {
     policies: Rc<[Policy]>,
     table: Table,
     timeout: Duration,
+    leases: Leases,
     calls: Calls,
     waiting: BTreeMap<RequestId, Waiting>,
+    /// Leased keys that a request of this worker is asking about, and the requests that wait for its answer,
+    /// first come first served.
+    flights: BTreeMap<String, VecDeque<RequestId>>,
+    /// Requests whose turn it is to ask, since the one that they waited for asks no more.
+    orphans: Vec<RequestId>,
     evictions: u64,
-}
-
-/// A policy that applies to a request.
-#[derive(Debug)]
-struct Applied {
-    policy: usize,
-    key: String,
-    finding: Finding,
-    /// Tokens that were taken from a local bucket.
-    taken: bool,
 }
 
 #[derive(Debug)]
@@ -78,10 +77,34 @@ struct Waiting {
     is_gone: bool,
 }
 
+/// What has come of charging a request here.
+enum Charging {
+    /// Everything it needs was taken here.
+    Done,
+    /// A policy denies; nothing is taken.
+    Denied,
+    /// The store is to be asked.
+    Asks,
+    /// Another request's answer about this key is to be waited for; nothing is taken.
+    Behind(String),
+}
+
 impl Limiter {
-    /// A limiter of `policies`, whose local buckets are in `table`; no request waits longer than `timeout`.
-    pub fn new(policies: Rc<[Policy]>, table: Table, timeout: Duration) -> Self {
-        Self { policies, table, timeout, calls: Calls::default(), waiting: BTreeMap::new(), evictions: 0 }
+    /// A limiter of `policies`, whose local buckets and leases are in `table`; no request waits longer than
+    /// `timeout`. `holder` names this proxy to the store: letters and digits, its own and the same in all of
+    /// its workers.
+    pub fn new(policies: Rc<[Policy]>, table: Table, timeout: Duration, holder: String) -> Self {
+        Self {
+            policies,
+            table,
+            timeout,
+            leases: Leases::new(holder, timeout),
+            calls: Calls::default(),
+            waiting: BTreeMap::new(),
+            flights: BTreeMap::new(),
+            orphans: Vec::new(),
+            evictions: 0,
+        }
     }
 
     /// The policies, which the marks of a decision name by index.
@@ -89,12 +112,13 @@ impl Limiter {
         &self.policies
     }
 
-    /// True while a request or a call has a deadline that [`Limiter::on_tick`] watches.
+    /// True while a request, a call or a lease has a deadline that [`Limiter::on_tick`] watches.
     pub fn needs_tick(&self) -> bool {
-        !self.waiting.is_empty() || !self.calls.is_idle()
+        // Orphans are among the waiting.
+        !self.waiting.is_empty() || !self.calls.is_idle() || self.leases.has_due()
     }
 
-    /// Local buckets given up before they were full, since this was last asked.
+    /// Entries of the table given up that were worth something, since this was last asked.
     pub fn take_evictions(&mut self) -> u64 {
         core::mem::take(&mut self.evictions)
     }
@@ -108,29 +132,11 @@ impl Limiter {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) -> Step {
-        let mut applied: Vec<Applied> = demands(&self.policies, attributes)
-            .into_iter()
-            .map(|demand| Applied {
-                policy: demand.policy,
-                key: demand.key,
-                finding: Finding::Unknown,
-                taken: false,
-            })
-            .collect();
-        if !self.take_local(&mut applied, slots, now) {
-            return Step::Decided(self.refused(&applied));
-        }
-        if !applied.iter().any(|one| exact_of(&self.policies, one).is_some()) {
-            return Step::Decided(admitted(&applied));
-        }
-        if self.waiting.len() >= MAX_WAITING {
-            return Step::Decided(self.failed(&applied, slots, now));
-        }
+        let applied = demands(&self.policies, attributes).into_iter().map(Applied::new).collect();
         let deadline = now.after(self.timeout);
-        self.waiting.insert(request, Waiting { applied, deadline, is_gone: false });
-        self.calls.push(request);
+        let decision = self.advance(request, Waiting { applied, deadline, is_gone: false }, slots, now);
         self.make_calls(now, effects);
-        Step::Waits
+        decision.map_or(Step::Waits, Step::Decided)
     }
 
     /// The companion has answered a call.
@@ -144,14 +150,27 @@ impl Limiter {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
-        let Some(requests) = self.calls.end(call) else { return };
-        let answers: Vec<Option<Taken>> = if reply.takes.len() == requests.len() {
+        let Some(under_way) = self.calls.end(call) else { return };
+        let answers: Vec<Option<Taken>> = if reply.takes.len() == under_way.takes.len() {
             reply.takes.into_iter().map(Some).collect()
         } else {
-            requests.iter().map(|_| None).collect()
+            under_way.takes.iter().map(|_| None).collect()
         };
-        for (request, answer) in requests.into_iter().zip(answers) {
-            self.settle(request, answer, slots, now, effects);
+        let mut behind = Vec::new();
+        for (sent, answer) in under_way.takes.into_iter().zip(answers) {
+            let answer = answer.filter(|answer| fits(&sent, answer));
+            if let Some(Taken::Decided { admitted, charges }) = &answer {
+                self.note_leases(&sent, *admitted, charges, under_way.sent_at, slots, now);
+                behind.extend(self.end_flights(&sent));
+            } else {
+                self.fail_flights(&sent, slots, now, effects);
+            }
+            if let Some(request) = sent.request {
+                self.settle(request, answer, slots, now, effects);
+            }
+        }
+        for request in behind {
+            self.go_on(request, slots, now, effects);
         }
         self.make_calls(now, effects);
     }
@@ -164,26 +183,27 @@ impl Limiter {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
-        let Some(requests) = self.calls.end(call) else { return };
-        for request in requests {
-            self.settle(request, None, slots, now, effects);
-        }
+        let Some(under_way) = self.calls.end(call) else { return };
+        self.fail(under_way.takes, slots, now, effects);
         self.make_calls(now, effects);
     }
 
-    /// Time has passed: requests that have waited too long are decided as failures.
+    /// Time has passed: requests that have waited too long are decided as failures, and leases near their
+    /// end go back.
     pub fn on_tick(&mut self, slots: &mut dyn Slots, now: Instant, effects: &mut Vec<Effect>) {
-        let late: Vec<RequestId> = self
-            .waiting
-            .iter()
-            .filter(|(_, waiting)| waiting.deadline <= now)
-            .map(|(request, _)| *request)
-            .collect();
+        let is_late =
+            |(request, waiting): (&RequestId, &Waiting)| (waiting.deadline <= now).then_some(*request);
+        let late: Vec<RequestId> = self.waiting.iter().filter_map(is_late).collect();
         for request in late {
-            self.calls.withdraw(request);
+            self.abandon(request);
             self.settle(request, None, slots, now, effects);
         }
-        self.calls.forget_lost(now);
+        for request in core::mem::take(&mut self.orphans) {
+            self.go_on(request, slots, now, effects);
+        }
+        let lost = self.calls.forget_lost(now);
+        self.fail(lost, slots, now, effects);
+        self.leases.on_tick(&mut Proxy { table: &self.table, slots, now });
         self.make_calls(now, effects);
     }
 
@@ -192,47 +212,244 @@ impl Limiter {
         let Some(waiting) = self.waiting.get_mut(&request) else { return };
         waiting.is_gone = true;
         // What was asked may have been charged, so it stays charged everywhere. What was not asked goes back.
-        if self.calls.withdraw(request)
-            && let Some(waiting) = self.waiting.remove(&request)
+        if self.abandon(request)
+            && let Some(mut waiting) = self.waiting.remove(&request)
         {
-            self.give_back(&waiting.applied, slots, now);
+            self.give_back(&mut waiting.applied, slots, now);
         }
     }
 
-    /// Takes what this proxy counts itself, all or nothing; false where a policy denies.
-    fn take_local(&mut self, applied: &mut [Applied], slots: &mut dyn Slots, now: Instant) -> bool {
+    /// Charges a request as far as it can be here, and has the store asked for the rest. The decision, or
+    /// nothing where it waits.
+    fn advance(
+        &mut self,
+        request: RequestId,
+        mut waiting: Waiting,
+        slots: &mut dyn Slots,
+        now: Instant,
+    ) -> Option<Decision> {
+        let has_room = self.waiting.len() < MAX_WAITING;
+        match self.charge(&mut waiting.applied, has_room, slots, now) {
+            Charging::Done => return Some(admitted(&waiting.applied)),
+            Charging::Denied => return Some(refused(&waiting.applied, &self.policies)),
+            Charging::Asks if !has_room => return Some(self.failed(&mut waiting.applied, slots, now)),
+            Charging::Asks => {
+                for one in &waiting.applied {
+                    if matches!(one.asks, Asks::Lease(_)) {
+                        self.flights.entry(one.key.clone()).or_default();
+                    }
+                }
+                self.calls.push(request);
+            }
+            Charging::Behind(key) => self.flights.entry(key).or_default().push_back(request),
+        }
+        self.waiting.insert(request, waiting);
+        None
+    }
+
+    /// A request that has waited for another one's answer.
+    fn go_on(&mut self, request: RequestId, slots: &mut dyn Slots, now: Instant, effects: &mut Vec<Effect>) {
+        let Some(waiting) = self.waiting.remove(&request) else { return };
+        let is_gone = waiting.is_gone;
+        if let Some(decision) = self.advance(request, waiting, slots, now)
+            && !is_gone
+        {
+            effects.push(Effect::Decide { request, decision });
+        }
+    }
+
+    /// Takes what this proxy can count itself, all or nothing.
+    fn charge(
+        &mut self,
+        applied: &mut [Applied],
+        may_ask: bool,
+        slots: &mut dyn Slots,
+        now: Instant,
+    ) -> Charging {
         for one in applied.iter_mut() {
+            one.start_anew();
             if self.policies.get(one.policy).is_some_and(|policy| policy.limit == Limit::Blocked) {
                 one.finding = Finding::Blocks;
             }
         }
-        let mut is_denied = self.is_denied(applied);
+        let is_leased = |one: &&Applied| {
+            one.counted(&self.policies).is_some_and(|counted| matches!(counted.sync, Sync::Lease(_)))
+        };
+        let behind = applied.iter().filter(is_leased).find(|one| self.flights.contains_key(&one.key));
+        if may_ask && let Some(one) = behind {
+            return Charging::Behind(one.key.clone());
+        }
+        let mut is_denied = applied.iter().any(|one| one.refuses(&self.policies));
+        // Local buckets come first: they deny without a call, and for certain.
         for one in applied.iter_mut() {
-            let Some((quota, cost)) = local_of(&self.policies, one) else { continue };
-            if is_denied {
-                // Only looked at, so that the denial names every policy that denies.
-                let standing = self.table.standing(slots, &one.key, &quota, cost, now);
-                one.finding = Finding::Stands(standing);
-                continue;
-            }
-            let change = self.table.charge(slots, &one.key, &quota, cost, now);
-            self.evictions += u64::from(change.evicted);
-            one.finding = Finding::Stands(change.standing);
-            one.taken = !one.finding.denies();
-            is_denied = !one.taken && !is_shadow(&self.policies, one);
+            is_denied |= self.charge_local(one, is_denied, slots, now);
+        }
+        for one in applied.iter_mut() {
+            is_denied |= self.charge_shared(one, is_denied, may_ask, slots, now);
         }
         if is_denied {
             self.give_back(applied, slots, now);
+            Charging::Denied
+        } else if applied.iter().any(Applied::is_asked) {
+            Charging::Asks
+        } else {
+            Charging::Done
         }
-        !is_denied
     }
 
-    fn give_back(&self, applied: &[Applied], slots: &mut dyn Slots, now: Instant) {
-        for one in applied.iter().filter(|one| one.taken) {
-            if let Some((quota, cost)) = local_of(&self.policies, one) {
-                self.table.refund(slots, &one.key, &quota, cost, now);
+    /// Charges a local bucket, or, for a request that is denied already, looks at it. True where it denies.
+    fn charge_local(
+        &mut self,
+        one: &mut Applied,
+        is_denied: bool,
+        slots: &mut dyn Slots,
+        now: Instant,
+    ) -> bool {
+        let Some(counted) = one.counted(&self.policies).filter(|counted| counted.sync == Sync::Local) else {
+            return false;
+        };
+        let (quota, cost) = (counted.quota, counted.policy.cost);
+        if is_denied {
+            // Only looked at, so that the denial names every policy that denies.
+            one.finding = Finding::Stands(self.table.standing(slots, &one.key, &quota, cost, now));
+            return true;
+        }
+        let change = self.table.charge(slots, &one.key, &quota, cost, now);
+        self.evictions += u64::from(change.evicted);
+        one.finding = Finding::Stands(change.standing);
+        one.taken = (!one.finding.denies()).then_some(now);
+        one.refuses(&self.policies)
+    }
+
+    /// Charges a lease, or notes what the store is to be asked. True where it denies.
+    fn charge_shared(
+        &mut self,
+        one: &mut Applied,
+        is_denied: bool,
+        may_ask: bool,
+        slots: &mut dyn Slots,
+        now: Instant,
+    ) -> bool {
+        let Some(counted) = one.counted(&self.policies).filter(|_| !is_denied) else { return false };
+        let (quota, cost) = (counted.quota, counted.policy.cost);
+        match counted.sync {
+            Sync::Local => return false,
+            Sync::Exact(_) => one.asks = Asks::Cost,
+            Sync::Lease(_) => {
+                match self.leases.take(
+                    &mut Proxy { table: &self.table, slots, now },
+                    &one.key,
+                    &quota,
+                    cost,
+                    may_ask,
+                ) {
+                    Found::Taken(standing, ends) => {
+                        (one.finding, one.taken) = (Finding::Stands(standing), Some(ends));
+                    }
+                    Found::Denied(standing) => one.finding = Finding::Stands(standing),
+                    Found::Ask(ask) => one.asks = Asks::Lease(ask),
+                    Found::Nothing => one.asks = Asks::Cost,
+                }
             }
         }
+        one.refuses(&self.policies)
+    }
+
+    fn give_back(&mut self, applied: &mut [Applied], slots: &mut dyn Slots, now: Instant) {
+        for one in applied.iter() {
+            let Some(taken) = one.taken else { continue };
+            let Some(counted) = one.counted(&self.policies) else { continue };
+            let (quota, cost) = (counted.quota, counted.policy.cost);
+            match counted.sync {
+                Sync::Local => self.table.refund(slots, &one.key, &quota, cost, taken, now),
+                Sync::Exact(_) | Sync::Lease(_) => self.leases.put_back(&one.key, cost, taken, now),
+            }
+        }
+    }
+
+    /// Takes in what an answer says about leases, whoever asked and whether or not that still waits.
+    fn note_leases(
+        &mut self,
+        sent: &Sent,
+        is_admitted: bool,
+        charges: &[Charged],
+        sent_at: Instant,
+        slots: &mut dyn Slots,
+        now: Instant,
+    ) {
+        for (asked, charged) in sent.charges.iter().zip(charges) {
+            let SentCharge { key, quota, cost, lease: Some(lease), .. } = asked else { continue };
+            let mut proxy = Proxy { table: &self.table, slots, now };
+            // Spans count from when the question left: a delay on the way makes us ask early.
+            let refused_us = match charged.wait_us {
+                Some(wait_us @ 1..) => Some(wait_us),
+                _ if is_admitted => {
+                    let piece =
+                        Piece { id: lease.id, tokens: charged.granted, ends: sent_at.after(lease.ttl) };
+                    let grant = Grant { piece, is_wanted: lease.is_wanted, rest: charged.remaining };
+                    self.leases.on_granted(&mut proxy, key, quota, grant);
+                    // Where that was the last token, the next request need not ask to be refused.
+                    let is_last = charged.granted == 0 && charged.remaining < *cost;
+                    is_last.then(|| refill_us(quota, *cost, charged.full_us))
+                }
+                _ => None,
+            };
+            if let Some(refused_us) = refused_us {
+                let fits_at = sent_at.after_micros(refused_us);
+                self.leases.on_refused(&mut proxy, key, quota, fits_at, charged.remaining);
+            }
+        }
+    }
+
+    /// The requests that waited for an answer to `sent`.
+    fn end_flights(&mut self, sent: &Sent) -> Vec<RequestId> {
+        if sent.request.is_none() {
+            return Vec::new();
+        }
+        let leased = sent.charges.iter().filter(|charge| charge.lease.is_some());
+        leased.filter_map(|charge| self.flights.remove(&charge.key)).flatten().collect()
+    }
+
+    /// The requests that waited for an answer that does not come share its fate.
+    fn fail_flights(&mut self, sent: &Sent, slots: &mut dyn Slots, now: Instant, effects: &mut Vec<Effect>) {
+        for request in self.end_flights(sent) {
+            self.settle(request, None, slots, now, effects);
+        }
+    }
+
+    fn fail(&mut self, takes: Vec<Sent>, slots: &mut dyn Slots, now: Instant, effects: &mut Vec<Effect>) {
+        for sent in takes {
+            self.fail_flights(&sent, slots, now, effects);
+            if let Some(request) = sent.request {
+                self.settle(request, None, slots, now, effects);
+            }
+        }
+    }
+
+    /// Nobody is to answer this request any more; true where the store was not asked.
+    fn abandon(&mut self, request: RequestId) -> bool {
+        let mut was_behind = false;
+        for behind in self.flights.values_mut() {
+            let before = behind.len();
+            behind.retain(|other| *other != request);
+            was_behind |= behind.len() < before;
+        }
+        let was_queued = self.calls.withdraw(request);
+        if was_queued && let Some(waiting) = self.waiting.get(&request) {
+            // Its questions are not asked, so nobody waits for their answers: the next one behind must ask.
+            let keys: Vec<String> = waiting
+                .applied
+                .iter()
+                .filter(|one| matches!(one.asks, Asks::Lease(_)))
+                .map(|one| one.key.clone())
+                .collect();
+            for key in keys {
+                if let Some(behind) = self.flights.remove(&key) {
+                    self.orphans.extend(behind);
+                }
+            }
+        }
+        was_queued || was_behind
     }
 
     /// Decides a waiting request by the companion's answer; `None` is no answer.
@@ -246,141 +463,131 @@ impl Limiter {
     ) {
         // Decided already, at its deadline: what the answer charged stays charged.
         let Some(mut waiting) = self.waiting.remove(&request) else { return };
+        let applied = &mut waiting.applied;
         let decision = match answer {
-            Some(Taken::Decided { admitted: is_admitted, charges })
-                if self.note(&mut waiting.applied, is_admitted, &charges) =>
-            {
+            Some(Taken::Decided { admitted: is_admitted, charges }) => {
+                let asked = applied.iter_mut().filter(|one| one.is_asked());
+                for (one, charged) in asked.zip(charges) {
+                    // What was granted is this client's to spend, as far as it is concerned.
+                    let remaining = charged.remaining.saturating_add(charged.granted);
+                    one.finding = Finding::Stands(Charged { remaining, ..charged }.into());
+                }
                 if is_admitted {
-                    admitted(&waiting.applied)
+                    admitted(applied)
                 } else {
-                    self.give_back(&waiting.applied, slots, now);
-                    self.refused(&waiting.applied)
+                    self.give_back(applied, slots, now);
+                    refused(applied, &self.policies)
                 }
             }
-            _ => self.failed(&waiting.applied, slots, now),
+            _ => self.failed(applied, slots, now),
         };
         if !waiting.is_gone {
             effects.push(Effect::Decide { request, decision });
         }
     }
 
-    /// Notes how the exact policies stand; false where the answer has another number of them, or contradicts
-    /// itself: a request is admitted if and only if no policy refuses it.
-    fn note(&self, applied: &mut [Applied], is_admitted: bool, charges: &[Charged]) -> bool {
-        let exact = applied.iter().filter(|one| exact_of(&self.policies, one).is_some()).count();
-        if exact != charges.len() {
-            return false;
-        }
-        let mut charges = charges.iter();
-        for one in applied.iter_mut().filter(|one| exact_of(&self.policies, one).is_some()) {
-            if let Some(charged) = charges.next() {
-                one.finding = Finding::Stands((*charged).into());
+    /// Decides a request that the store was not asked about, or that got no answer.
+    fn failed(&mut self, applied: &mut [Applied], slots: &mut dyn Slots, now: Instant) -> Decision {
+        // One that waited for another's answer has taken nothing yet.
+        if !applied.iter().any(Applied::is_asked) {
+            match self.charge(applied, false, slots, now) {
+                Charging::Done => return admitted(applied),
+                Charging::Denied => return refused(applied, &self.policies),
+                Charging::Asks | Charging::Behind(_) => {}
             }
         }
-        is_admitted != self.is_denied(applied)
+        let decision = failed(applied, &self.policies);
+        if decision.verdict != crate::decision::Verdict::Admit {
+            self.give_back(applied, slots, now);
+        }
+        decision
     }
 
     fn make_calls(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        self.calls.renew(self.leases.take_renewals());
         let lost_at = now.after(self.timeout).after(LOST_AFTER);
-        while let Some((call, requests)) = self.calls.next(lost_at) {
-            let takes = requests.iter().map(|request| self.take_of(*request)).collect();
+        let waiting = &self.waiting;
+        while let Some(questions) = self.calls.next(|question| size_of(question, waiting)) {
+            let (takes, sent) = questions.iter().map(|question| self.take_of(question)).unzip();
+            let call = self.calls.begin(sent, now, lost_at);
             effects.push(Effect::Call { call, body: TakeRequest { takes }.write() });
         }
     }
 
-    fn take_of(&self, request: RequestId) -> Take {
-        let applied = self.waiting.get(&request).map_or(&[][..], |waiting| &waiting.applied);
-        let charges = applied
-            .iter()
-            .filter_map(|one| {
-                let (policy, quota, _) = exact_of(&self.policies, one)?;
-                Some(Charge {
-                    key: one.key.clone(),
-                    limit: wire::Limit::TokenBucket(quota),
-                    cost: policy.cost,
-                    shadow: policy.shadow,
-                })
-            })
-            .collect();
-        Take { charges }
-    }
-
-    fn is_denied(&self, applied: &[Applied]) -> bool {
-        applied.iter().any(|one| one.finding.denies() && !is_shadow(&self.policies, one))
-    }
-
-    fn refused(&self, applied: &[Applied]) -> Decision {
-        decision(Verdict::Refuse, applied, |one| {
-            match (one.finding.denies(), is_shadow(&self.policies, one)) {
-                (true, false) => Outcome::Refused,
-                (true, true) => Outcome::ShadowRefused,
-                (false, _) => Outcome::Spared,
+    fn take_of(&self, question: &Question) -> (Take, Sent) {
+        match question {
+            Question::Request(request) => {
+                let applied = self.waiting.get(request).map_or(&[][..], |waiting| &waiting.applied);
+                let charges: Vec<Charge> =
+                    applied.iter().filter_map(|one| charge_of(one, &self.policies)).collect();
+                let sent =
+                    Sent { request: Some(*request), charges: charges.iter().map(sent_charge).collect() };
+                (Take { charges }, sent)
             }
-        })
-    }
-
-    /// The companion cannot be asked: each policy's `on_failure` says what becomes of the request.
-    fn failed(&self, applied: &[Applied], slots: &mut dyn Slots, now: Instant) -> Decision {
-        let closed = |one: &Applied| match exact_of(&self.policies, one) {
-            Some((policy, _, OnFailure::Closed { retry_after })) if !policy.shadow => Some(retry_after),
-            _ => None,
-        };
-        let unprotected = |one: &Applied, outcome| {
-            if exact_of(&self.policies, one).is_some() { Outcome::Unprotected } else { outcome }
-        };
-        match applied.iter().filter_map(closed).max() {
-            None => decision(Verdict::Admit, applied, |one| {
-                let here = if one.finding.denies() { Outcome::ShadowRefused } else { Outcome::Admitted };
-                unprotected(one, here)
-            }),
-            Some(retry_after) => {
-                self.give_back(applied, slots, now);
-                decision(Verdict::Unavailable { retry_after }, applied, |one| {
-                    if closed(one).is_some() { Outcome::Unavailable } else { Outcome::Spared }
-                })
+            Question::Renewal(Renewal { key, quota, ask }) => {
+                let charge = Charge {
+                    key: key.clone(),
+                    limit: wire::Limit::TokenBucket(*quota),
+                    cost: 0,
+                    shadow: false,
+                    lease: Some(ask.clone()),
+                };
+                let sent = Sent { request: None, charges: vec![sent_charge(&charge)] };
+                (Take { charges: vec![charge] }, sent)
             }
         }
     }
 }
 
-fn admitted(applied: &[Applied]) -> Decision {
-    decision(Verdict::Admit, applied, |one| {
-        if one.finding.denies() { Outcome::ShadowRefused } else { Outcome::Admitted }
+/// The charges of a question, and the bytes of their keys.
+fn size_of(question: &Question, waiting: &BTreeMap<RequestId, Waiting>) -> (usize, usize) {
+    match question {
+        Question::Request(request) => {
+            let applied = waiting.get(request).map_or(&[][..], |waiting| &waiting.applied);
+            let asked = applied.iter().filter(|one| one.is_asked());
+            asked.fold((0, 0), |(charges, bytes), one| (charges + 1, bytes + one.key.len()))
+        }
+        Question::Renewal(renewal) => (1, renewal.key.len()),
+    }
+}
+
+/// What the store is asked about a policy.
+fn charge_of(one: &Applied, policies: &[Policy]) -> Option<Charge> {
+    let counted = one.counted(policies)?;
+    let lease = match &one.asks {
+        Asks::No => return None,
+        Asks::Cost => None,
+        Asks::Lease(ask) => Some(ask.clone()),
+    };
+    Some(Charge {
+        key: one.key.clone(),
+        limit: wire::Limit::TokenBucket(counted.quota),
+        cost: counted.policy.cost,
+        shadow: counted.policy.shadow,
+        lease,
     })
 }
 
-fn decision(verdict: Verdict, applied: &[Applied], outcome: impl Fn(&Applied) -> Outcome) -> Decision {
-    let marks = applied
-        .iter()
-        .map(|one| {
-            let outcome = outcome(one);
-            // What was given back no longer stands as it was noted.
-            let standing =
-                if one.taken && outcome == Outcome::Spared { None } else { one.finding.standing() };
-            Mark { policy: one.policy, outcome, standing }
-        })
-        .collect();
-    Decision { verdict, marks }
+fn sent_charge(charge: &Charge) -> SentCharge {
+    let wire::Limit::TokenBucket(quota) = charge.limit;
+    let lease = charge.lease.as_ref().map(|ask| SentLease {
+        id: ask.id,
+        is_wanted: ask.want > 0,
+        ttl: Duration::from_micros(ask.ttl_us),
+    });
+    SentCharge { key: charge.key.clone(), quota, cost: charge.cost, shadow: charge.shadow, lease }
 }
 
-/// The bucket of a policy that this proxy counts, and the cost.
-fn local_of(policies: &[Policy], one: &Applied) -> Option<(TokenBucket, u64)> {
-    match policies.get(one.policy)? {
-        Policy { limit: Limit::TokenBucket(quota), sync: Sync::Local, cost, .. } => Some((*quota, *cost)),
-        _ => None,
-    }
+/// Microseconds until `cost` tokens are there, of a bucket that is full in `full_us`; not a moment too long.
+fn refill_us(quota: &TokenBucket, cost: u64, full_us: u64) -> u64 {
+    let beyond = quota.parts_of(cost).map_or(0, |parts| quota.parts() - parts);
+    full_us.saturating_sub(quota.micros_for(beyond))
 }
 
-/// The bucket of a policy that the store counts.
-fn exact_of<'a>(policies: &'a [Policy], one: &Applied) -> Option<(&'a Policy, TokenBucket, OnFailure)> {
-    match policies.get(one.policy)? {
-        policy @ Policy { limit: Limit::TokenBucket(quota), sync: Sync::Exact(on_failure), .. } => {
-            Some((policy, *quota, *on_failure))
-        }
-        _ => None,
-    }
-}
-
-fn is_shadow(policies: &[Policy], one: &Applied) -> bool {
-    policies.get(one.policy).is_some_and(|policy| policy.shadow)
+/// Whether an answer is one to this question, and does not contradict itself: a take is admitted if and only
+/// if every enforced charge fits.
+fn fits(sent: &Sent, answer: &Taken) -> bool {
+    let Taken::Decided { admitted, charges } = answer else { return false };
+    let passes = |(asked, charged): (&SentCharge, &Charged)| asked.shadow || charged.wait_us == Some(0);
+    charges.len() == sent.charges.len() && *admitted == sent.charges.iter().zip(charges).all(passes)
 }

@@ -45,6 +45,8 @@ pub enum Limit {
 pub enum Sync {
     /// In the store, with a question for every request.
     Exact(OnFailure),
+    /// In the store, with questions for many requests at once; see [`crate::leases`].
+    Lease(OnFailure),
     /// In this proxy.
     Local,
 }

@@ -121,7 +121,7 @@ impl Request<'_> {
     ///
     /// What stands later in a list is tagged, and so is an address: else a client could send another
     /// client's address as its key.
-    fn identity<'s>(&mut self, sources: &'s [Source]) -> (Cow<'s, str>, Option<Vec<u8>>) {
+    fn identity(&mut self, sources: &[Source]) -> (Cow<'static, str>, Option<Vec<u8>>) {
         for (position, source) in sources.iter().enumerate() {
             match source {
                 Source::Ip => {
@@ -131,8 +131,8 @@ impl Request<'_> {
                 }
                 Source::Header(name) => {
                     if let Some(value) = self.header(name) {
-                        let tag = if position == 0 { "" } else { name.as_str() };
-                        return (Cow::Borrowed(tag), Some(value));
+                        let tag = if position == 0 { String::new() } else { format!("header.{name}") };
+                        return (Cow::Owned(tag), Some(value));
                     }
                 }
             }
@@ -267,9 +267,18 @@ mod tests {
         let first = policy("p", vec![KeyPart::Identity(vec![header("x-a"), header("x-b"), Source::Ip])]);
         let of = |headers| key_of(&first, Fake { headers, address: Some("203.0.113.7"), ..Fake::default() });
         assert_eq!(of(vec![("x-a", "203.0.113.7")]), "rl:{203.0.113.7}:p");
-        assert_eq!(of(vec![("x-b", "203.0.113.7")]), "rl:{x-b=203.0.113.7}:p");
+        assert_eq!(of(vec![("x-b", "203.0.113.7")]), "rl:{header.x-b=203.0.113.7}:p");
         assert_eq!(of(vec![]), "rl:{ip=203.0.113.7}:p");
         assert_eq!(of(vec![("x-a", "ip=203.0.113.7")]), "rl:{ip%3D203.0.113.7}:p");
+    }
+
+    #[test]
+    fn a_header_that_is_called_ip_cannot_pose_as_an_address() {
+        let sources = vec![header("x-a"), header("ip"), Source::Ip];
+        let first = policy("p", vec![KeyPart::Identity(sources)]);
+        let sent = Fake { headers: vec![("ip", "203.0.113.7")], ..Fake::default() };
+        let real = Fake { address: Some("203.0.113.7"), ..Fake::default() };
+        assert_ne!(key_of(&first, sent), key_of(&first, real));
     }
 
     #[test]

@@ -1,16 +1,26 @@
-//! The slot table: local buckets in memory that all workers of a proxy share, of a fixed size.
+//! The slot table: local buckets and leases in memory that all workers of a proxy share, of a fixed size.
 //!
-//! The memory is reached by slot number with compare-and-swap, as a proxy's shared data is. A bucket is
-//! found by hash: the slot from one half, a fingerprint in the slot from the other. When a slot is full,
-//! the bucket that is fullest soonest is given up, the new one among them: its loss forgives least.
+//! The memory is reached by slot number with compare-and-swap, as a proxy's shared data is. An entry is
+//! found by hash: the slot from one half, a fingerprint in the slot from the other.
+//!
+//! When a slot is full, a new entry takes the place of the one of its own policy whose loss forgives least: a
+//! flood of one policy's clients is the other policies' business at most once a slot, and never that of a
+//! client of its own policy who has spent more than the flood's.
+
+mod entry;
 
 use core::hash::Hasher;
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 
 use crate::bucket::{Bucket, Fit, Standing};
+use crate::key::policy_part;
+use crate::leases::Lease;
 use crate::quota::TokenBucket;
 use crate::time::Instant;
+use entry::{Entry, Held, Name, decode, encode};
+
+pub use entry::{ENTRIES_PER_SLOT, MAX_ENTRY_BYTES};
 
 /// Memory in numbered slots, shared by several writers.
 pub trait Slots {
@@ -27,12 +37,6 @@ pub trait Slots {
 /// Another writer was first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conflict;
-
-/// Buckets in one slot.
-pub const ENTRIES_PER_SLOT: usize = 8;
-
-/// Bytes of one bucket: the fingerprint and the four numbers of [`Bucket`], 64-bit little-endian each.
-pub const ENTRY_BYTES: usize = 40;
 
 /// Attempts to swap a slot before a writer gives up. With a quarter of the swaps failing, as with several
 /// workers on one slot and nothing else to do, giving up has a probability below 10⁻¹⁹.
@@ -61,9 +65,16 @@ impl Table {
         Self { slots: if slots == 0 { 1 } else { slots }, seed }
     }
 
+    /// A name for all who share the slots, as long as they do: letters and digits. It tells nothing about the
+    /// seed.
+    pub fn name(&self) -> String {
+        let (_, name) = self.hash(|hasher| hasher.write(b"the name of this table"));
+        format!("{name:016x}")
+    }
+
     /// The most bytes that the table's buckets take.
     pub const fn max_bytes(&self) -> u64 {
-        self.slots as u64 * (ENTRIES_PER_SLOT * ENTRY_BYTES) as u64
+        self.slots as u64 * (ENTRIES_PER_SLOT * MAX_ENTRY_BYTES) as u64
     }
 
     /// How a bucket stands towards a request of `cost` tokens. Changes nothing.
@@ -75,9 +86,9 @@ impl Table {
         cost: u64,
         now: Instant,
     ) -> Standing {
-        let (slot, fingerprint) = self.place(key);
+        let (slot, name) = self.place(key);
         let bytes = slots.load(slot).map(|(bytes, _)| bytes).unwrap_or_default();
-        find(&decode(&bytes), fingerprint, quota, now).standing(quota, cost, now)
+        settled(find(&decode(&bytes), name), quota, now).standing(quota, cost, now)
     }
 
     /// Takes `cost` tokens if they fit; says in [`Change::standing`] whether they did.
@@ -89,125 +100,154 @@ impl Table {
         cost: u64,
         now: Instant,
     ) -> Change {
-        self.change(slots, key, quota, cost, now, |bucket, standing| {
-            (standing.fit == Fit::Now).then(|| bucket.charge(quota, cost))
-        })
-    }
-
-    /// Gives back `cost` tokens that were taken. A bucket that was given up meanwhile gets nothing.
-    pub fn refund(&self, slots: &mut dyn Slots, key: &str, quota: &TokenBucket, cost: u64, now: Instant) {
-        self.change(slots, key, quota, cost, now, |bucket, _| {
-            (bucket.spent > 0).then(|| bucket.refund(quota, cost))
+        let mut standing = Bucket::full(quota, now).standing(quota, cost, now);
+        let evicted = update(slots, self.place(key), now, |held| {
+            let bucket = settled(held, quota, now);
+            standing = bucket.standing(quota, cost, now);
+            (standing.fit == Fit::Now).then(|| {
+                let charged = bucket.charge(quota, cost);
+                standing = Standing { fit: Fit::Now, ..charged.standing(quota, cost, now) };
+                Held::Bucket(charged)
+            })
         });
+        match evicted {
+            Ok(evicted) => Change { standing, evicted },
+            // Nothing was taken, so nothing may pass.
+            Err(Conflict) if standing.fit == Fit::Now => {
+                Change { standing: Standing { fit: Fit::After(1), ..standing }, evicted: false }
+            }
+            Err(Conflict) => Change { standing, evicted: false },
+        }
     }
 
-    fn change(
+    /// Gives back `cost` tokens that were taken at `taken_at`. A bucket that was given up meanwhile gets nothing.
+    pub fn refund(
         &self,
         slots: &mut dyn Slots,
         key: &str,
         quota: &TokenBucket,
         cost: u64,
+        taken_at: Instant,
         now: Instant,
-        apply: impl Fn(Bucket, Standing) -> Option<Bucket>,
-    ) -> Change {
-        let (slot, fingerprint) = self.place(key);
-        let mut last = Bucket::full(quota, now).standing(quota, cost, now);
-        for _ in 0..MAX_ATTEMPTS {
-            let loaded = slots.load(slot);
-            let (bytes, version) = match &loaded {
-                Some((bytes, version)) => (bytes.as_slice(), Some(*version)),
-                None => (&[][..], None),
-            };
-            let mut entries = decode(bytes);
-            let bucket = find(&entries, fingerprint, quota, now);
-            last = bucket.standing(quota, cost, now);
-            let Some(changed) = apply(bucket, last) else {
-                return Change { standing: last, evicted: false };
-            };
-            let after = Standing { fit: last.fit, ..changed.standing(quota, cost, now) };
-            let evicted = put(&mut entries, Entry { fingerprint, bucket: changed }, now);
-            if slots.store(slot, &encode(&entries), version).is_ok() {
-                return Change { standing: after, evicted };
-            }
-        }
-        // Nothing was taken, so nothing may pass.
-        let fit = if last.fit == Fit::Now { Fit::After(1) } else { last.fit };
-        Change { standing: Standing { fit, ..last }, evicted: false }
-    }
-
-    fn place(&self, key: &str) -> (u32, u64) {
-        let mut hasher = SipHasher13::new_with_key(&self.seed);
-        hasher.write(key.as_bytes());
-        let hash = hasher.finish128();
-        #[expect(clippy::cast_possible_truncation, reason = "a remainder of a 32-bit number fits in 32 bits")]
-        let slot = (hash.h1 % u64::from(self.slots)) as u32;
-        (slot, hash.h2)
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    fingerprint: u64,
-    bucket: Bucket,
-}
-
-/// The client's bucket, settled; full where there is none.
-fn find(entries: &[Entry], fingerprint: u64, quota: &TokenBucket, now: Instant) -> Bucket {
-    entries
-        .iter()
-        .find(|entry| entry.fingerprint == fingerprint)
-        .map_or_else(|| Bucket::full(quota, now), |entry| entry.bucket.settle(quota, now))
-}
-
-/// Puts an entry into its slot; true where a bucket that was not full yet had to go.
-fn put(entries: &mut Vec<Entry>, new: Entry, now: Instant) -> bool {
-    entries.retain(|entry| entry.fingerprint != new.fingerprint);
-    entries.push(new);
-    if entries.len() <= ENTRIES_PER_SLOT {
-        return false;
-    }
-    let Some(soonest) =
-        (0..entries.len()).min_by_key(|&index| entries.get(index).map(|entry| entry.bucket.full_at()))
-    else {
-        return false;
-    };
-    entries.swap_remove(soonest).bucket.full_at() > now
-}
-
-fn encode(entries: &[Entry]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(entries.len() * ENTRY_BYTES);
-    for Entry { fingerprint, bucket } in entries {
-        let fields = [
-            *fingerprint,
-            bucket.spent,
-            bucket.parts_per_token,
-            bucket.parts_per_micro,
-            bucket.updated.as_micros(),
-        ];
-        for field in fields {
-            bytes.extend_from_slice(&field.to_le_bytes());
-        }
-    }
-    bytes
-}
-
-/// The entries of a slot. Bytes that are none, which only a foreign writer leaves, are passed over.
-fn decode(bytes: &[u8]) -> Vec<Entry> {
-    let mut entries = Vec::with_capacity(ENTRIES_PER_SLOT + 1);
-    for chunk in bytes.chunks_exact(ENTRY_BYTES).take(ENTRIES_PER_SLOT) {
-        let mut fields = chunk.chunks_exact(8).map(|field| field.try_into().map_or(0, u64::from_le_bytes));
-        let mut next = || fields.next().unwrap_or(0);
-        entries.push(Entry {
-            fingerprint: next(),
-            bucket: Bucket {
-                spent: next(),
-                parts_per_token: next(),
-                parts_per_micro: next(),
-                updated: Instant::from_micros(next()),
-            },
+    ) {
+        // Tokens that cannot be given back are lost on the safe side.
+        let _ = update(slots, self.place(key), now, |held| {
+            let bucket = settled(held, quota, now);
+            (bucket.spent > 0).then(|| Held::Bucket(bucket.refund(quota, cost, now.micros_since(taken_at))))
         });
     }
-    entries
+
+    /// Changes what is leased of a key; `None` where other writers were faster each time, and nothing was
+    /// changed. `apply` may run several times; it says whether it has changed the lease.
+    ///
+    /// A lease is found under its limit too: after an edit the store is asked anew.
+    pub(crate) fn lease<R>(
+        &self,
+        slots: &mut dyn Slots,
+        key: &str,
+        quota: &TokenBucket,
+        now: Instant,
+        mut apply: impl FnMut(&mut Lease) -> (R, bool),
+    ) -> Option<R> {
+        let mut result = None;
+        let limit = [quota.capacity(), quota.parts_per_token(), quota.parts_per_micro()];
+        let place = self.find_place(key, |hasher| {
+            hasher.write(key.as_bytes());
+            for number in limit {
+                hasher.write(&number.to_le_bytes());
+            }
+        });
+        let done = update(slots, place, now, |held| {
+            let mut lease = match held {
+                Some(Held::Lease(lease)) => lease,
+                _ => Lease::default(),
+            };
+            let (made, is_changed) = apply(&mut lease);
+            result = Some(made);
+            is_changed.then_some(Held::Lease(lease))
+        });
+        result.filter(|_| done.is_ok())
+    }
+
+    fn place(&self, key: &str) -> (u32, Name) {
+        self.find_place(key, |hasher| hasher.write(key.as_bytes()))
+    }
+
+    fn find_place(&self, key: &str, write: impl FnOnce(&mut SipHasher13)) -> (u32, Name) {
+        let (slot, fingerprint) = self.hash(write);
+        let (group, _) = self.hash(|hasher| hasher.write(policy_part(key).as_bytes()));
+        #[expect(clippy::cast_possible_truncation, reason = "a remainder of a 32-bit number fits in 32 bits")]
+        let slot = (slot % u64::from(self.slots)) as u32;
+        #[expect(clippy::cast_possible_truncation, reason = "a part of a hash is a hash")]
+        let group = group as u32;
+        (slot, Name { fingerprint, group })
+    }
+
+    fn hash(&self, write: impl FnOnce(&mut SipHasher13)) -> (u64, u64) {
+        let mut hasher = SipHasher13::new_with_key(&self.seed);
+        write(&mut hasher);
+        let hash = hasher.finish128();
+        (hash.h1, hash.h2)
+    }
+}
+
+/// Changes what is held in one place; says whether something that mattered had to go for it.
+fn update(
+    slots: &mut dyn Slots,
+    (slot, name): (u32, Name),
+    now: Instant,
+    mut apply: impl FnMut(Option<Held>) -> Option<Held>,
+) -> Result<bool, Conflict> {
+    for _ in 0..MAX_ATTEMPTS {
+        let loaded = slots.load(slot);
+        let (bytes, version) = match &loaded {
+            Some((bytes, version)) => (bytes.as_slice(), Some(*version)),
+            None => (&[][..], None),
+        };
+        let mut entries = decode(bytes);
+        let Some(held) = apply(find(&entries, name)) else { return Ok(false) };
+        let evicted = put(&mut entries, Entry { name, held }, now);
+        if slots.store(slot, &encode(&entries), version).is_ok() {
+            return Ok(evicted);
+        }
+    }
+    Err(Conflict)
+}
+
+fn find(entries: &[Entry], name: Name) -> Option<Held> {
+    entries.iter().find(|entry| entry.name == name).map(|entry| entry.held)
+}
+
+/// A client's bucket; full where there is none.
+fn settled(held: Option<Held>, quota: &TokenBucket, now: Instant) -> Bucket {
+    match held {
+        Some(Held::Bucket(bucket)) => bucket.settle(quota, now),
+        _ => Bucket::full(quota, now),
+    }
+}
+
+/// Puts an entry into its slot; true where one had to go that was worth something.
+///
+/// The new one stays: were it given up whenever it is worth least, a client among others who have spent more
+/// would never be counted at all.
+fn put(entries: &mut Vec<Entry>, new: Entry, now: Instant) -> bool {
+    entries.retain(|entry| entry.name != new.name);
+    let mut forgives = false;
+    if entries.len() >= ENTRIES_PER_SLOT {
+        let is_sibling = |entry: &Entry| entry.name.group == new.name.group;
+        let has_sibling = entries.iter().any(is_sibling);
+        // What is worth nothing goes first, whosever it is.
+        let order = |entry: &Entry| {
+            let worth = entry.held.worth(now);
+            (worth > Held::WORTHLESS && has_sibling && !is_sibling(entry), worth)
+        };
+        let least = (0..entries.len()).min_by_key(|index| entries.get(*index).map(order));
+        if let Some(least) = least {
+            forgives = entries.swap_remove(least).held.worth(now) > Held::WORTHLESS;
+        }
+    }
+    entries.push(new);
+    forgives
 }
 
 #[cfg(test)]
@@ -250,21 +290,25 @@ pub(crate) mod tests {
         TokenBucket::new(capacity, rate.parse().unwrap()).unwrap()
     }
 
+    fn of(policy: &str, identity: &str) -> String {
+        format!("rl:{{{identity}}}:{policy}")
+    }
+
     fn remaining(table: &Table, slots: &mut Memory, key: &str, quota: &TokenBucket) -> u64 {
-        table.standing(slots, key, quota, 1, NOW).remaining
+        table.standing(slots, &of("p", key), quota, 1, NOW).remaining
     }
 
     #[test]
     fn a_charge_is_seen_by_the_next_reader() {
         let (table, mut slots, quota) = (Table::new(4, [7; 16]), Memory::default(), quota(3, "1/m"));
         for left in [2, 1, 0] {
-            let change = table.charge(&mut slots, "a", &quota, 1, NOW);
+            let change = table.charge(&mut slots, &of("p", "a"), &quota, 1, NOW);
             assert_eq!((change.standing.fit, change.standing.remaining), (Fit::Now, left));
         }
-        let refused = table.charge(&mut slots, "a", &quota, 1, NOW);
+        let refused = table.charge(&mut slots, &of("p", "a"), &quota, 1, NOW);
         assert_eq!(refused.standing.fit, Fit::After(60_000_000));
         assert_eq!(remaining(&table, &mut slots, "b", &quota), 3);
-        table.refund(&mut slots, "a", &quota, 2, NOW);
+        table.refund(&mut slots, &of("p", "a"), &quota, 2, NOW, NOW);
         assert_eq!(remaining(&table, &mut slots, "a", &quota), 2);
     }
 
@@ -272,7 +316,7 @@ pub(crate) mod tests {
     fn a_lost_race_is_tried_again_and_counts_once() {
         let (table, quota) = (Table::new(1, [7; 16]), quota(3, "1/m"));
         let mut slots = Memory { interfere: 3, ..Memory::default() };
-        assert_eq!(table.charge(&mut slots, "a", &quota, 1, NOW).standing.remaining, 2);
+        assert_eq!(table.charge(&mut slots, &of("p", "a"), &quota, 1, NOW).standing.remaining, 2);
         assert_eq!(remaining(&table, &mut slots, "a", &quota), 2);
     }
 
@@ -280,16 +324,18 @@ pub(crate) mod tests {
     fn a_race_without_end_admits_nothing() {
         let (table, quota) = (Table::new(1, [7; 16]), quota(3, "1/m"));
         let mut slots = Memory { interfere: usize::MAX, ..Memory::default() };
-        assert_eq!(table.charge(&mut slots, "a", &quota, 1, NOW).standing.fit, Fit::After(1));
+        assert_eq!(table.charge(&mut slots, &of("p", "a"), &quota, 1, NOW).standing.fit, Fit::After(1));
         assert!(slots.operations <= 2 * MAX_ATTEMPTS);
     }
 
     #[test]
     fn a_flood_of_new_clients_does_not_forgive_a_known_one() {
         let (table, mut slots, quota) = (Table::new(16, [7; 16]), Memory::default(), quota(100, "100/m"));
-        table.charge(&mut slots, "known", &quota, 60, NOW);
+        table.charge(&mut slots, &of("p", "known"), &quota, 60, NOW);
         let evictions = (0..10_000)
-            .filter(|client| table.charge(&mut slots, &format!("flood-{client}"), &quota, 1, NOW).evicted)
+            .filter(|client| {
+                table.charge(&mut slots, &of("p", &format!("flood-{client}")), &quota, 1, NOW).evicted
+            })
             .count();
         assert_eq!(remaining(&table, &mut slots, "known", &quota), 40);
         assert!(evictions >= 10_000 - 16 * ENTRIES_PER_SLOT);
@@ -298,11 +344,50 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_flood_under_a_long_limit_does_not_switch_a_short_one_off() {
+        let (table, mut slots) = (Table::new(16, [7; 16]), Memory::default());
+        let (daily, login) = (quota(1_000, "1000/d"), quota(5, "5/m"));
+        for client in 0..10_000 {
+            table.charge(&mut slots, &of("daily", &format!("flood-{client}")), &daily, 1, NOW);
+        }
+        for client in 0..10 {
+            let key = format!("login-{client}");
+            let admitted = (0..50)
+                .filter(|_| {
+                    table.charge(&mut slots, &of("login", &key), &login, 1, NOW).standing.fit == Fit::Now
+                })
+                .count();
+            assert_eq!(admitted, 5, "{key}");
+        }
+    }
+
+    #[test]
+    fn a_flood_takes_from_another_policy_only_where_it_has_nothing_itself() {
+        let (table, mut slots) = (Table::new(1, [7; 16]), Memory::default());
+        let (short, long) = (quota(5, "5/m"), quota(1_000, "1000/d"));
+        for client in 0..ENTRIES_PER_SLOT {
+            table.charge(&mut slots, &of("short", &format!("s{client}")), &short, 3, NOW);
+        }
+        let evictions = (0..1_000)
+            .filter(|client| {
+                table.charge(&mut slots, &of("long", &format!("l{client}")), &long, 1_000, NOW).evicted
+            })
+            .count();
+        assert_eq!(evictions, 1_000);
+        let kept = (0..ENTRIES_PER_SLOT)
+            .filter(|client| {
+                table.standing(&mut slots, &of("short", &format!("s{client}")), &short, 1, NOW).remaining == 2
+            })
+            .count();
+        assert_eq!(kept, ENTRIES_PER_SLOT - 1);
+    }
+
+    #[test]
     fn bytes_of_a_foreign_writer_do_no_harm() {
         let (table, mut slots, quota) = (Table::new(1, [7; 16]), Memory::default(), quota(3, "1/m"));
-        for garbage in [vec![], vec![255; 7], vec![255; ENTRY_BYTES * 20 + 3], vec![0; ENTRY_BYTES]] {
+        for garbage in [vec![], vec![255; 7], vec![255; MAX_ENTRY_BYTES * 20 + 3], vec![0; MAX_ENTRY_BYTES]] {
             slots.slots.insert(0, (garbage, 9));
-            assert_eq!(table.charge(&mut slots, "a", &quota, 1, NOW).standing.remaining, 2);
+            assert_eq!(table.charge(&mut slots, &of("p", "a"), &quota, 1, NOW).standing.remaining, 2);
         }
     }
 }

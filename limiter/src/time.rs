@@ -32,6 +32,13 @@ impl Instant {
         Self(self.0.saturating_add(micros))
     }
 
+    /// The point `span` earlier; the epoch where that is before it.
+    #[must_use]
+    pub fn before(self, span: Duration) -> Self {
+        let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_sub(micros))
+    }
+
     /// The point `micros` microseconds later; the greatest point where that does not fit.
     #[must_use]
     pub const fn after_micros(self, micros: u64) -> Self {

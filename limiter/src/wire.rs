@@ -23,6 +23,10 @@ pub const MAX_TAKES: usize = 128;
 /// The most charges of one take, and so the most policies of a configuration that ask the companion.
 pub const MAX_CHARGES: usize = 16;
 
+/// The most charges of one request, over all its takes. They are one script call, during which the store decides
+/// for nobody else, and whose answer must come within the companion's store timeout.
+pub const MAX_BATCH_CHARGES: usize = 256;
+
 /// The most bytes of a store key: what the parts of a policy's key come to at most.
 pub const MAX_KEY_BYTES: usize = 2048;
 
@@ -33,7 +37,7 @@ pub const MAX_BODY_BYTES: usize = 1 << 20;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TakeRequest {
-    /// One to [`MAX_TAKES`] takes.
+    /// One to [`MAX_TAKES`] takes, with [`MAX_BATCH_CHARGES`] charges at most.
     pub takes: Vec<Take>,
 }
 
@@ -53,13 +57,62 @@ pub struct Charge {
     pub key: String,
     /// The limit, stated by the caller: the companion holds none of its own.
     pub limit: Limit,
-    /// Tokens, at least 1; 1 where absent.
+    /// Tokens; 1 where absent. 0, which always fits, only with a lease: it renews or returns one.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub cost: u64,
     /// True: counted when the take is admitted and the cost fits, never a reason to refuse.
     #[serde(default, skip_serializing_if = "is_false")]
     pub shadow: bool,
+    /// Asks for more than the cost, to be spent later without asking.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<LeaseAsk>,
 }
+
+/// Tokens to be taken from a limit in advance, and unspent ones to be given back to it.
+///
+/// A lease is named by its holder and a number. The store keeps the leases that are out, so that it knows
+/// how many hold some of a limit, grants a name once and takes a lease back once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LeaseAsk {
+    /// Who holds it: 1 to [`MAX_HOLDER_BYTES`] letters and digits.
+    pub holder: String,
+    /// The new lease's number, at most [`MAX_LEASE_ID`]. A holder uses a number once on a key, ever: a request
+    /// that the network brings late would else give back another lease of that number.
+    pub id: u64,
+    /// Tokens wanted beyond the cost; 0 asks for none.
+    pub want: u64,
+    /// Microseconds for which the lease may be spent, 1 to [`MAX_TTL_US`].
+    pub ttl_us: u64,
+    /// At most [`MAX_RETURNS`] leases of this holder that end here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub returns: Vec<Return>,
+}
+
+/// A lease that its holder has given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Return {
+    /// Its number.
+    pub id: u64,
+    /// Tokens of it that were not spent and will not be.
+    pub tokens: u64,
+}
+
+/// The most bytes of a holder's name.
+pub const MAX_HOLDER_BYTES: usize = 32;
+
+/// The greatest number of a lease: what doubles, the only numbers of many programs, tell apart.
+pub const MAX_LEASE_ID: u64 = (1 << 53) - 1;
+
+/// The most microseconds that a lease lasts.
+pub const MAX_TTL_US: u64 = 60_000_000;
+
+/// The most leases that one charge gives back.
+pub const MAX_RETURNS: usize = 4;
+
+/// The most leases of one key that the store keeps; while so many are out, it grants no more.
+pub const MAX_LEASES: usize = 128;
 
 /// A limit that the store enforces, as `{"token_bucket": {"capacity": 100, "rate": "2/s"}}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,6 +172,9 @@ pub struct Charged {
     pub wait_us: Option<u64>,
     /// Microseconds until the bucket is full.
     pub full_us: u64,
+    /// Tokens of the lease that was asked for; 0 where none was, or there was nothing to spare.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub granted: u64,
 }
 
 impl From<Charged> for Standing {
@@ -139,6 +195,11 @@ const fn one() -> u64 {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
 const fn is_one(cost: &u64) -> bool {
     *cost == 1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+const fn is_zero(tokens: &u64) -> bool {
+    *tokens == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]

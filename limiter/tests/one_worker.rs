@@ -15,7 +15,7 @@ use limiter::calls::{MAX_CALLS, MAX_WAITING};
 use limiter::decision::Outcome::{Admitted, Refused, ShadowRefused, Spared, Unavailable, Unprotected};
 use limiter::decision::{Outcome, Verdict};
 use limiter::policy::{Limit, Policy, Sync};
-use limiter::wire::{TakeReply, Taken};
+use limiter::wire::{MAX_BATCH_CHARGES, MAX_BODY_BYTES, MAX_TAKES, TakeReply, Taken};
 use proptest::prelude::*;
 use world::{OPEN, TIMEOUT, World, closed, outcomes, policy};
 
@@ -44,6 +44,46 @@ fn requests_that_arrive_while_calls_are_under_way_share_the_next() {
     world.answer_all();
     assert_eq!(world.decided.len(), MAX_CALLS + 10);
     assert_eq!(world.left("x", 0), 1_000 - 10 - MAX_CALLS as u64);
+}
+
+#[test]
+fn a_call_is_bounded_by_its_takes_its_charges_and_its_bytes() {
+    let long: &'static str = Box::leak("k".repeat(96).into_boxed_str());
+    for (policies, client) in [(1, "x"), (5, "x"), (16, long)] {
+        let names = (0..policies).map(|index| format!("{index:02}-{}", "p".repeat(60)));
+        let mut world = World::new(names.map(|name| policy(&name, 9_000, OPEN)).collect());
+        for _ in 0..MAX_CALLS + 3 * MAX_TAKES {
+            world.arrive(client);
+        }
+        let mut largest = (0, 0);
+        while !world.calls.is_empty() {
+            let (_, request) = &world.calls[0];
+            let charges: usize = request.takes.iter().map(|take| take.charges.len()).sum();
+            assert!(request.takes.len() <= MAX_TAKES && charges <= MAX_BATCH_CHARGES);
+            assert!(request.write().len() <= MAX_BODY_BYTES);
+            largest = largest.max((request.takes.len(), charges));
+            world.answer_first();
+        }
+        assert_eq!(largest.0, MAX_TAKES.min(MAX_BATCH_CHARGES / policies), "as many as may be share a call");
+        assert_eq!(world.decided.len(), MAX_CALLS + 3 * MAX_TAKES);
+    }
+}
+
+#[test]
+fn a_request_that_gave_up_in_the_queue_is_not_asked_for() {
+    let mut world = World::new(vec![policy("a", 9_000, OPEN)]);
+    for _ in 0..MAX_CALLS {
+        world.arrive("x");
+    }
+    world.arrive("x");
+    world.tick_after(TIMEOUT);
+    assert_eq!(world.decided.len(), MAX_CALLS + 1);
+    while !world.calls.is_empty() {
+        let (_, request) = &world.calls[0];
+        assert!(request.takes.iter().all(|take| take.charges.len() == 1), "{request:?}");
+        world.answer_first();
+    }
+    assert_eq!(world.left("x", 0), 9_000 - MAX_CALLS as u64);
 }
 
 #[test]
@@ -171,7 +211,7 @@ fn a_late_or_double_answer_decides_nothing() {
 #[test]
 fn an_answer_that_does_not_fit_the_question_is_a_failure() {
     let decided = |charges| Taken::Decided { admitted: true, charges };
-    let charged = limiter::wire::Charged { remaining: 1, wait_us: Some(0), full_us: 0 };
+    let charged = limiter::wire::Charged { remaining: 1, wait_us: Some(0), full_us: 0, granted: 0 };
     for takes in [
         vec![],
         vec![decided(vec![charged]), decided(vec![charged])],

@@ -25,7 +25,22 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Node, Error> {
         let remedy = Remedy::Do("save it as UTF-8 without a byte order mark");
         return Err(error(None, Problem::ByteOrderMark, remedy));
     }
-    serde_json::from_slice(bytes).map_err(|cause| not_json(&cause))
+    serde_json::from_slice(bytes)
+        .map_err(|cause| if is_message(bytes) { message() } else { not_json(&cause) })
+}
+
+/// True for bytes that are no JSON and look like a protobuf message: Envoy hands over any other message than a
+/// string as its bytes. The first byte of a `Struct` is JSON's line feed; what follows its first key is 0x12.
+fn is_message(bytes: &[u8]) -> bool {
+    match bytes.first() {
+        Some(b'\n') => bytes.contains(&0x12),
+        Some(first) => *first < b' ' && !first.is_ascii_whitespace(),
+        None => false,
+    }
+}
+
+fn message() -> Error {
+    error(None, Problem::Message, Remedy::Do("in Envoy, give it as a google.protobuf.StringValue"))
 }
 
 fn error(value: Option<String>, problem: Problem, remedy: Remedy) -> Error {

@@ -24,6 +24,8 @@ pub enum Problem {
     Blank,
     /// The bytes start with a byte order mark.
     ByteOrderMark,
+    /// The bytes of a protobuf message.
+    Message,
     /// Not JSON.
     NotJson {
         /// From 1.
@@ -43,8 +45,6 @@ pub enum Problem {
     NotSupported,
     /// What must be there is not.
     Missing,
-    /// `sync` is missing, and its default is not part of this version.
-    MissingSync,
     /// The second value of a key in one object.
     RepeatedKey,
     /// The same entry again in one list.
@@ -155,6 +155,7 @@ impl fmt::Display for Problem {
             Self::SameName { first } => return write!(f, "is the name of policies[{first}] too"),
             Self::Blank => "empty",
             Self::ByteOrderMark => "starts with a byte order mark",
+            Self::Message => "a protobuf message, as of a google.protobuf.Struct, and not JSON",
             Self::WrongType(Type::Object) => "is not an object",
             Self::WrongType(Type::List) => "is not a list",
             Self::WrongType(Type::Text) => "is not a string",
@@ -165,7 +166,6 @@ impl fmt::Display for Problem {
             Self::UnknownWord => "is not allowed here",
             Self::NotSupported => "is not supported yet",
             Self::Missing => "missing",
-            Self::MissingSync => "missing, which means \"lease\", and that is not supported yet",
             Self::RepeatedKey => "is a second value for this key",
             Self::Repeated => "is repeated",
             Self::SeveralForms => "has several forms at once",

@@ -84,8 +84,9 @@ fn read(spot: &Spot<'_>, report: &mut Report) -> Config {
     }
     if let Ok(spot) = fields.required("policies", policy::FORM, report) {
         config.policies = policy::read_all(&spot, report);
-        if policy::exact_policies(spot.node) > 0 && fields.optional("companion").is_none() {
-            let remedy = "add {\"cluster\": …}: a policy with \"sync\": \"exact\" asks the companion";
+        if policy::shared_policies(spot.node) > 0 && fields.optional("companion").is_none() {
+            let remedy =
+                "add {\"cluster\": …}: a policy asks the companion unless it has \"sync\": \"local\"";
             fields.missing("companion", Problem::Missing, remedy, report);
         }
     }

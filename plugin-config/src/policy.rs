@@ -39,17 +39,17 @@ pub(crate) fn read_all(spot: &Spot<'_>, report: &mut Report) -> Vec<Policy> {
         names.push(name);
         policies.extend(read(item, first, report));
     }
-    let exact = exact_policies(spot.node);
-    if exact > MAX_CHARGES {
-        spot.too_many(exact, "policies with \"sync\": \"exact\"", MAX_CHARGES, report);
+    let shared = shared_policies(spot.node);
+    if shared > MAX_CHARGES {
+        spot.too_many(shared, "policies that ask the companion", MAX_CHARGES, report);
     }
     policies
 }
 
 /// How many policies, as they are written, ask the companion.
-pub(crate) fn exact_policies(policies: &Node) -> usize {
+pub(crate) fn shared_policies(policies: &Node) -> usize {
     let Node::List(policies) = policies else { return 0 };
-    let asks = |policy: &&Node| limit::is_counted(policy.get("limit")) && sync::is_exact(policy);
+    let asks = |policy: &&Node| limit::is_counted(policy.get("limit")) && sync::is_shared(policy);
     policies.iter().filter(asks).count()
 }
 

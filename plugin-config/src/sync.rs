@@ -14,8 +14,10 @@ use crate::words::Words;
 /// The shortest and the longest wait that clients are told in a failure.
 const RETRY_AFTER: core::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24);
 
-const MODE: &str = "use \"exact\" or \"local\"";
-const MODES: Words = Words { known: &["exact", "local"], later: &[("lease", MODE), ("async", MODE)] };
+const MODE: &str = "use \"lease\", \"exact\" or \"local\"";
+const MODES: Words = Words { known: &[LEASE, "exact", "local"], later: &[("async", MODE)] };
+/// What holds unless said.
+const LEASE: &str = "lease";
 const FAILURE: &str = "use \"open\" or {\"closed\": {\"retry_after\": \"5s\"}}";
 const FAILURE_TEXTS: Words = Words { known: &["open"], later: &[("share", FAILURE)] };
 const FAILURE_OBJECTS: Words = Words { known: &["closed"], later: &[] };
@@ -23,27 +25,37 @@ const CLOSED: &str = "use an object such as {\"retry_after\": \"5s\"}";
 const CLOSED_FIELDS: Words = Words { known: &["retry_after"], later: &[] };
 const SPAN: &str = "use whole seconds, \"1s\" to \"1d\"";
 
-/// Whether a policy, as it is written, asks the companion.
-pub(crate) fn is_exact(policy: &Node) -> bool {
-    policy.get("sync").and_then(Node::as_text) == Some("exact")
+/// Whether a policy that counts asks the companion, as it is written. One that is hardly a policy yet is not
+/// taken for it: what is missing there says enough.
+pub(crate) fn is_shared(policy: &Node) -> bool {
+    match policy.get("sync") {
+        None => policy.get("limit").is_some(),
+        Some(sync) => matches!(sync.as_text(), Some(LEASE | "exact")),
+    }
 }
 
 /// Reads both keys of a policy; `is_counted`: its limit needs a place to count.
 pub(crate) fn read(fields: &Fields<'_>, is_counted: bool, report: &mut Report) -> Result<Sync, Reported> {
     let mode = match fields.optional("sync") {
         Some(spot) => spot.word(&MODES, MODE, report),
-        None if is_counted => Err(fields.missing("sync", Problem::MissingSync, MODE, report)),
+        None if is_counted => Ok(LEASE),
         None => Ok("local"),
     };
     let on_failure = match (fields.optional("on_failure"), mode) {
         (Some(spot), Ok("local")) => {
-            let remedy = Remedy::Do("remove it, or use \"sync\": \"exact\": only the companion can fail");
+            let remedy =
+                Remedy::Do("remove it, or use \"sync\": \"lease\" or \"exact\": only the companion can fail");
             Err(spot.refuse(Problem::Dead, remedy, report))
         }
         (Some(spot), _) => on_failure(&spot, report),
         (None, _) => Ok(OnFailure::Open),
     };
-    Ok(if mode? == "exact" { Sync::Exact(on_failure?) } else { on_failure.map(|_| Sync::Local)? })
+    let on_failure = on_failure?;
+    Ok(match mode? {
+        "local" => Sync::Local,
+        "exact" => Sync::Exact(on_failure),
+        _ => Sync::Lease(on_failure),
+    })
 }
 
 fn on_failure(spot: &Spot<'_>, report: &mut Report) -> Result<OnFailure, Reported> {

@@ -154,3 +154,15 @@ fn a_cost_may_take_the_whole_bucket() {
     );
     assert_eq!((policy.cost, policy.limit), (9, bucket(9, "1/d")));
 }
+
+#[test]
+fn a_limit_is_leased_unless_said() {
+    let written = |rest: &str| {
+        let limit = r#"{"token_bucket": {"capacity": 5, "rate": "2/s"}}"#;
+        policy(&format!(r#"{{"name": "a", "key": ["ip"], "limit": {limit}{rest}}}"#)).sync
+    };
+    assert_eq!(written(""), Sync::Lease(OnFailure::Open));
+    assert_eq!(written(r#", "sync": "lease""#), Sync::Lease(OnFailure::Open));
+    let closed = OnFailure::Closed { retry_after: Duration::from_secs(5) };
+    assert_eq!(written(r#", "on_failure": {"closed": {"retry_after": "5s"}}"#), Sync::Lease(closed));
+}

@@ -70,11 +70,11 @@ fn the_number_of_policies_is_bounded() {
 }
 
 #[test]
-fn no_more_policies_are_exact_than_one_take_can_charge() {
+fn no_more_policies_ask_the_companion_than_one_take_can_charge() {
     let limit = r#""key": ["ip"], "limit": {"token_bucket": {"capacity": 1, "rate": "1/s"}}"#;
     let exact = format!("{limit}, \"sync\": \"exact\"");
     assert!(parse(policies(MAX_CHARGES, &exact).as_bytes()).is_ok());
-    let expected = "policies: 17 policies with \"sync\": \"exact\" are too many; use at most 16";
+    let expected = "policies: 17 policies that ask the companion are too many; use at most 16";
     assert_eq!(told(policies(MAX_CHARGES + 1, &exact).as_bytes()), expected);
     assert!(parse(policies(MAX_CHARGES + 1, &format!("{limit}, \"sync\": \"local\"")).as_bytes()).is_ok());
     let blocked = r#""limit": "blocked", "sync": "exact""#;

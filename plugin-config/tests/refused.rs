@@ -53,3 +53,25 @@ fn every_error_is_told_with_path_value_and_remedy() {
     assert!(count > 100, "only {count} cases were read");
     assert!(failures.is_empty(), "told otherwise than expected:\n{failures}");
 }
+
+#[test]
+fn a_configuration_that_is_a_protobuf_message_is_told_from_broken_json() {
+    let told = |bytes: &[u8]| parse(bytes).unwrap_err().iter().map(ToString::to_string).collect::<Vec<_>>();
+    let message = "configuration: a protobuf message, as of a google.protobuf.Struct, and not JSON; in Envoy, give it \
+                   as a google.protobuf.StringValue";
+    for bytes in [
+        // Structs with one key, in order: {"policies": []}, a length in two bytes, a length that is a brace.
+        b"\n\x0e\n\x08policies\x12\x02\x32\x00".as_slice(),
+        b"\n\xcf\x01\n\x08policies\x12\xc2\x01\x32\xbf\x01*\xbc\x01",
+        b"\n{\n\tcompanion\x12n*l",
+        // An Any, a number, a message in a message.
+        b"\n0type.googleapis.com/google.protobuf.StringValue\x12\x02{}",
+        b"\x08\x01",
+        b"\x12\x00",
+    ] {
+        assert_eq!(told(bytes), [message], "{bytes:?}");
+    }
+    for bytes in [b"\n{\n  \"policies\": [}".as_slice(), b"\r\n\t{", b"\n[", b"\t12 {", b"{\x12}", b"\x7f"] {
+        assert!(told(bytes)[0].contains("not JSON at line"), "{bytes:?}: {:?}", told(bytes));
+    }
+}

@@ -5,6 +5,9 @@ use core::fmt;
 use limiter::key::PREFIX;
 use limiter::wire::MAX_KEY_BYTES;
 
+/// The most bytes of a policy that go into a log; [`limiter::key`] writes no longer ones, but others may.
+const MAX_LOGGED_BYTES: usize = limiter::key::MAX_VALUE_BYTES;
+
 /// Why a key is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyError {
@@ -49,9 +52,24 @@ pub(super) fn check(key: &str) -> Result<(), KeyError> {
     }
 }
 
+/// The policy of a store key that was checked, for logs: neither whose key it is nor its scope, which are the
+/// clients' own.
+pub fn policy_of(key: &str) -> &str {
+    let policy = key.split_once("}:").and_then(|(_, rest)| rest.split(':').next()).unwrap_or_default();
+    policy.get(..policy.len().min(MAX_LOGGED_BYTES)).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_policy_is_all_that_a_log_learns_of_a_key() {
+        assert_eq!(policy_of("rl:{SECRET}:orders:POST:/orders"), "orders");
+        assert_eq!(policy_of("rl:{a,h=b}:p%20q"), "p%20q");
+        assert_eq!(policy_of(&format!("rl:{{1}}:{}", "p".repeat(2_000))).len(), MAX_LOGGED_BYTES);
+        assert_eq!(policy_of("SECRET:POLICY"), "");
+    }
 
     #[test]
     fn keys_of_the_contract_are_taken() {

@@ -3,9 +3,10 @@
 use core::fmt;
 use std::collections::HashSet;
 
-use limiter::wire::{Charge, MAX_CHARGES, MAX_TAKES, Take, TakeRequest};
+use limiter::wire::{Charge, MAX_BATCH_CHARGES, MAX_CHARGES, MAX_TAKES, Take, TakeRequest};
 
 use super::key::{self, KeyError};
+use super::lease::{self, LeaseError};
 
 /// The most bytes that a parser's message brings into an answer: it quotes what the caller sent.
 const MAX_QUOTED_BYTES: usize = 300;
@@ -27,6 +28,11 @@ pub enum RequestError {
     },
     /// No takes, or more than [`MAX_TAKES`].
     Takes {
+        /// How many there are.
+        count: usize,
+    },
+    /// More than [`MAX_BATCH_CHARGES`] charges in all takes.
+    BatchCharges {
         /// How many there are.
         count: usize,
     },
@@ -53,12 +59,21 @@ pub enum RequestError {
         /// The second charge's place in it.
         charge: usize,
     },
-    /// A cost of zero.
+    /// A cost of zero with nothing asked of leases.
     NoCost {
         /// The take's place.
         take: usize,
         /// The charge's place in it.
         charge: usize,
+    },
+    /// Something that callers may not ask of leases.
+    Lease {
+        /// The take's place.
+        take: usize,
+        /// The charge's place in it.
+        charge: usize,
+        /// What is wrong.
+        error: LeaseError,
     },
 }
 
@@ -69,10 +84,11 @@ impl RequestError {
             Self::Json { .. } => "invalid_json",
             Self::Field { .. } => "invalid_request",
             Self::Takes { .. } => "invalid_takes",
-            Self::Charges { .. } => "invalid_charges",
+            Self::BatchCharges { .. } | Self::Charges { .. } => "invalid_charges",
             Self::Key { .. } => "invalid_key",
             Self::SameKey { .. } => "repeated_key",
             Self::NoCost { .. } => "invalid_cost",
+            Self::Lease { .. } => "invalid_lease",
         }
     }
 }
@@ -83,6 +99,10 @@ impl fmt::Display for RequestError {
             Self::Json { detail } => write!(f, "not JSON: {detail}"),
             Self::Field { path, detail } => write!(f, "{path}: {detail}"),
             Self::Takes { count } => write!(f, "takes: {count} are not allowed; use 1 to {MAX_TAKES}"),
+            Self::BatchCharges { count } => write!(
+                f,
+                "takes: {count} charges in all are not allowed; use {MAX_BATCH_CHARGES} or less, and a request for the rest"
+            ),
             Self::Charges { take, count } => {
                 write!(f, "takes[{take}].charges: {count} are not allowed; use 1 to {MAX_CHARGES}")
             }
@@ -91,7 +111,10 @@ impl fmt::Display for RequestError {
                 write!(f, "takes[{take}].charges[{charge}].key: comes twice in this take; charge it once")
             }
             Self::NoCost { take, charge } => {
-                write!(f, "takes[{take}].charges[{charge}].cost: 0 is not allowed; use 1 or more")
+                write!(f, "takes[{take}].charges[{charge}].cost: 0 is not allowed; use 1 or more, or a lease")
+            }
+            Self::Lease { take, charge, error } => {
+                write!(f, "takes[{take}].charges[{charge}].lease.{error}")
             }
         }
     }
@@ -138,7 +161,12 @@ fn check(request: &TakeRequest) -> Result<(), RequestError> {
     if count == 0 || count > MAX_TAKES {
         return Err(RequestError::Takes { count });
     }
-    request.takes.iter().enumerate().try_for_each(|(index, take)| check_take(index, take))
+    request.takes.iter().enumerate().try_for_each(|(index, take)| check_take(index, take))?;
+    let count = request.takes.iter().map(|take| take.charges.len()).sum();
+    if count > MAX_BATCH_CHARGES {
+        return Err(RequestError::BatchCharges { count });
+    }
+    Ok(())
 }
 
 fn check_take(take: usize, Take { charges }: &Take) -> Result<(), RequestError> {
@@ -147,12 +175,14 @@ fn check_take(take: usize, Take { charges }: &Take) -> Result<(), RequestError> 
         return Err(RequestError::Charges { take, count });
     }
     let mut seen = HashSet::with_capacity(count);
-    for (charge, Charge { key, cost, .. }) in charges.iter().enumerate() {
+    for (charge, Charge { key, cost, lease, .. }) in charges.iter().enumerate() {
         key::check(key).map_err(|error| RequestError::Key { take, charge, error })?;
         if !seen.insert(key.as_str()) {
             return Err(RequestError::SameKey { take, charge });
         }
-        if *cost == 0 {
+        if let Some(ask) = lease {
+            lease::check(ask).map_err(|error| RequestError::Lease { take, charge, error })?;
+        } else if *cost == 0 {
             return Err(RequestError::NoCost { take, charge });
         }
     }
@@ -210,8 +240,41 @@ mod tests {
         assert_eq!(of_charge(&many).1, "takes[1].charges: 17 are not allowed; use 1 to 16");
         assert_eq!(of_charge(&format!("{CHARGE},{CHARGE}")).0, "repeated_key");
         let free = CHARGE.replace("\"limit\"", "\"cost\":0,\"limit\"");
-        assert_eq!(of_charge(&free).1, "takes[1].charges[0].cost: 0 is not allowed; use 1 or more");
+        assert_eq!(
+            of_charge(&free).1,
+            "takes[1].charges[0].cost: 0 is not allowed; use 1 or more, or a lease"
+        );
         assert_eq!(of_charge(&CHARGE.replace("rl:{1}:p", "p")).0, "invalid_key");
+    }
+
+    #[test]
+    fn a_batch_has_a_maximum_of_charges_whatever_its_takes() {
+        let charges: Vec<_> = (0..MAX_CHARGES).map(|at| CHARGE.replace(":p", &format!(":{at}"))).collect();
+        let take = |count| format!(r#"{{"charges":[{}]}}"#, charges[..count].join(","));
+        let mut takes = vec![take(MAX_CHARGES); MAX_BATCH_CHARGES / MAX_CHARGES];
+        let written = |takes: &[String]| format!(r#"{{"takes":[{}]}}"#, takes.join(","));
+        assert!(read(written(&takes).as_bytes()).is_ok());
+        takes.push(take(1));
+        let (code, message) = refusal(&written(&takes));
+        assert_eq!(code, "invalid_charges");
+        assert!(
+            message.starts_with("takes: 257 charges in all are not allowed; use 256 or less"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_cost_of_zero_is_for_leases() {
+        let lease = |holder| format!(r#""lease":{{"holder":"{holder}","id":1,"want":5,"ttl_us":1}}"#);
+        let renewal = CHARGE.replace("\"limit\"", &format!("\"cost\":0,{},\"limit\"", lease("a")));
+        let request = format!(r#"{{"takes":[{{"charges":[{renewal}]}}]}}"#);
+        assert!(read(request.as_bytes()).is_ok());
+        let (code, message) = of_charge(&renewal.replace(&lease("a"), &lease("a b")));
+        assert_eq!(code, "invalid_lease");
+        assert!(message.starts_with("takes[1].charges[0].lease.holder: not a holder's name"), "{message}");
+        let (code, message) = of_charge(&renewal.replace("\"want\":5", "\"want\":5,\"wants\":5"));
+        assert_eq!(code, "invalid_request");
+        assert!(message.starts_with("takes[1].charges[0].lease.wants: unknown field"), "{message}");
     }
 
     #[test]

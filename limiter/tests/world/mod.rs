@@ -1,5 +1,6 @@
 //! One worker's limiter with memory for its slots, a store that is the reference model, and a clock that
 //! the test moves.
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use core::net::IpAddr;
 use core::time::Duration;
@@ -28,6 +29,14 @@ pub(crate) fn policy(name: &str, capacity: u64, sync: Sync) -> Policy {
         sync,
         shadow: false,
     }
+}
+
+pub(crate) const LEASE: Sync = Sync::Lease(OnFailure::Open);
+
+/// A leased policy of `capacity` tokens that come back at `rate`.
+pub(crate) fn leased(name: &str, capacity: u64, rate: &str) -> Policy {
+    let quota = TokenBucket::new(capacity, rate.parse().unwrap()).unwrap();
+    Policy { limit: Limit::TokenBucket(quota), ..policy(name, capacity, LEASE) }
 }
 
 pub(crate) const OPEN: Sync = Sync::Exact(OnFailure::Open);
@@ -91,7 +100,7 @@ impl World {
     pub(crate) fn new(policies: Vec<Policy>) -> Self {
         let table = Table::new(64, [3; 16]);
         Self {
-            limiter: Limiter::new(policies.into(), table.clone(), TIMEOUT),
+            limiter: Limiter::new(policies.into(), table.clone(), TIMEOUT, "proxy".to_owned()),
             store: Authority::default(),
             now: Instant::from_micros(1_000_000),
             calls: Vec::new(),
@@ -181,12 +190,13 @@ impl World {
                 let mut slots = Memory(self.slots.0.clone());
                 self.table.standing(&mut slots, &key, &quota, 1, self.now).remaining
             }
-            Sync::Exact(_) => {
+            Sync::Exact(_) | Sync::Lease(_) => {
                 let charge = limiter::wire::Charge {
                     key,
                     limit: limiter::wire::Limit::TokenBucket(quota),
                     cost: 1,
                     shadow: false,
+                    lease: None,
                 };
                 self.store.standing(&charge, self.now).remaining
             }

@@ -1,0 +1,397 @@
+//! Leases: tokens taken from the store in advance, held by the proxy, drawn by its workers.
+//!
+//! The three levels are one mechanism: a [`Purse`] is filled from the one above, by a share that grows with
+//! the demand and shrinks with what is left. Tokens end at every level when their lease does. What is lost
+//! on the way is lost on the safe side.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use crate::bucket::{Fit, Standing};
+use crate::purse::{Piece, Purse};
+use crate::quota::TokenBucket;
+use crate::table::{Slots, Table};
+use crate::time::Instant;
+use crate::wire::{LeaseAsk, MAX_RETURNS, Return};
+
+/// The most keys of which one worker holds tokens of its own; beyond them it takes from its proxy's each time.
+pub const MAX_SLICES: usize = 1024;
+
+/// What a worker draws lasts about so long at the demand it has seen.
+const SLICE_HORIZON: Duration = Duration::from_millis(25);
+
+/// How long a lease of a limit lasts: a fiftieth of what fills the bucket, so that the promise exceeds the
+/// limit by a fiftieth of the capacity; not so short that renewing it is all that is done, not so long that
+/// a client that has gone keeps tokens from others.
+pub fn ttl(quota: &TokenBucket) -> Duration {
+    let fill = Duration::from_micros(quota.micros_for(quota.parts()));
+    (fill / 50).clamp(Duration::from_millis(200), Duration::from_secs(10))
+}
+
+/// What a proxy holds of one key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lease {
+    /// Its tokens.
+    pub purse: Purse,
+    /// The number of the next lease that is asked for.
+    pub next_id: u64,
+    /// Until when no more is asked for in the background.
+    pub asked_until: Instant,
+}
+
+impl Lease {
+    /// When nothing is lost by forgetting it.
+    pub fn matters_until(&self) -> Instant {
+        let ends = self.purse.pieces.iter().filter(|piece| piece.tokens > 0).map(|piece| piece.ends);
+        ends.chain([self.purse.refused_until, self.asked_until]).max().unwrap_or_default()
+    }
+
+    /// The question for a new lease.
+    fn ask(
+        &mut self,
+        holder: &str,
+        quota: &TokenBucket,
+        want: u64,
+        patience: Duration,
+        now: Instant,
+    ) -> LeaseAsk {
+        self.asked_until = now.after(patience);
+        let want = if self.purse.has_room(now) { want } else { 0 };
+        LeaseAsk { want, ..self.question(holder, quota, now) }
+    }
+
+    /// A question that wants nothing.
+    fn question(&mut self, holder: &str, quota: &TokenBucket, now: Instant) -> LeaseAsk {
+        // Numbers start at the clock, so that a lease that was forgotten does not lend its number to another.
+        self.next_id = self.next_id.max(now.as_micros()).saturating_add(1);
+        let ttl_us = u64::try_from(ttl(quota).as_micros()).unwrap_or(u64::MAX);
+        LeaseAsk { holder: holder.to_owned(), id: self.next_id, want: 0, ttl_us, returns: Vec::new() }
+    }
+
+    /// The question that gives back what will end soon, if there is something.
+    fn give_back(&mut self, holder: &str, quota: &TokenBucket, now: Instant) -> Option<LeaseAsk> {
+        let ending = self.purse.end_before(now.after(ttl(quota) / 4), now);
+        let returns: Vec<Return> =
+            ending.map(|piece| Return { id: piece.id, tokens: piece.tokens }).take(MAX_RETURNS).collect();
+        if returns.is_empty() {
+            return None;
+        }
+        Some(LeaseAsk { returns, ..self.question(holder, quota, now) })
+    }
+}
+
+/// What a request finds of a leased limit.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// Its cost was taken from leased tokens, of which the first end then.
+    Taken(Standing, Instant),
+    /// The store has refused, and cannot have changed its mind yet.
+    Denied(Standing),
+    /// The store must be asked, for the cost and for this lease.
+    Ask(LeaseAsk),
+    /// The store would have to be asked, and is not.
+    Nothing,
+}
+
+/// A question about a lease that no request waits for.
+#[derive(Debug)]
+pub(crate) struct Renewal {
+    pub(crate) key: String,
+    pub(crate) quota: TokenBucket,
+    pub(crate) ask: LeaseAsk,
+}
+
+/// A lease that is looked at before it ends, to give back what is left of it: first what workers hold goes
+/// back to their proxy, then what the proxy holds to the store.
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    quota: TokenBucket,
+    ends: Instant,
+    at: Instant,
+}
+
+impl Due {
+    /// When a worker gives back.
+    fn for_worker(quota: &TokenBucket, ends: Instant) -> Self {
+        Self { quota: *quota, ends, at: ends.before(ttl(quota) * 3 / 8) }
+    }
+
+    /// When a proxy does.
+    fn for_proxy(self) -> Self {
+        Self { at: self.ends.before(ttl(&self.quota) / 4), ..self }
+    }
+}
+
+/// What comes of drawing from a proxy's purse.
+struct Drawn {
+    found: Found,
+    slice: Purse,
+    renewal: Option<LeaseAsk>,
+}
+
+/// What an answer of the store says about a lease that was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grant {
+    /// What was granted, perhaps nothing.
+    pub(crate) piece: Piece,
+    /// Whether anything was wanted.
+    pub(crate) is_wanted: bool,
+    /// Tokens left in the store.
+    pub(crate) rest: u64,
+}
+
+/// What the workers of a proxy share, at one moment.
+pub(crate) struct Proxy<'a> {
+    pub(crate) table: &'a Table,
+    pub(crate) slots: &'a mut dyn Slots,
+    pub(crate) now: Instant,
+}
+
+impl Proxy<'_> {
+    fn lease<R>(
+        &mut self,
+        key: &str,
+        quota: &TokenBucket,
+        apply: impl FnMut(&mut Lease) -> (R, bool),
+    ) -> Option<R> {
+        self.table.lease(self.slots, key, quota, self.now, apply)
+    }
+}
+
+/// What one worker holds, and its way to what its proxy holds.
+#[derive(Debug)]
+pub(crate) struct Leases {
+    holder: String,
+    /// For how long a question that is under way keeps others from being asked in the background.
+    patience: Duration,
+    slices: BTreeMap<String, Purse>,
+    /// What this worker gives back, and when.
+    due: BTreeMap<String, Due>,
+    renewals: Vec<Renewal>,
+}
+
+impl Leases {
+    pub(crate) fn new(holder: String, patience: Duration) -> Self {
+        Self { holder, patience, slices: BTreeMap::new(), due: BTreeMap::new(), renewals: Vec::new() }
+    }
+
+    /// Questions that have come up and that no request waits for.
+    pub(crate) fn take_renewals(&mut self) -> Vec<Renewal> {
+        core::mem::take(&mut self.renewals)
+    }
+
+    /// True while leases are out that will be looked at.
+    pub(crate) fn has_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    /// Takes `cost` tokens from what is held, the worker's first. Where `may_ask` is false the answer is
+    /// never [`Found::Ask`].
+    pub(crate) fn take(
+        &mut self,
+        proxy: &mut Proxy<'_>,
+        key: &str,
+        quota: &TokenBucket,
+        cost: u64,
+        may_ask: bool,
+    ) -> Found {
+        let now = proxy.now;
+        let mut slice = self.slices.get(key).copied().unwrap_or_default();
+        if let Some(ends) = slice.spend(cost, now) {
+            let standing = slice.standing(quota, cost, now);
+            self.keep(key, slice, now);
+            return Found::Taken(Standing { fit: Fit::Now, ..standing }, ends);
+        }
+        if cost > quota.capacity() || now < slice.refused_until {
+            return Found::Denied(slice.standing(quota, cost, now));
+        }
+        let drawn = proxy.lease(key, quota, |lease| {
+            let drawn = self.draw(lease, slice, quota, cost, may_ask, now);
+            let is_changed = !matches!(drawn.found, Found::Denied(_) | Found::Nothing);
+            (drawn, is_changed)
+        });
+        // Where other workers were faster each time, the store is asked; it decides without their tokens.
+        let Drawn { found, slice, renewal } = drawn.unwrap_or_else(|| {
+            let ask = Lease::default().ask(&self.holder, quota, 0, self.patience, now);
+            let found = if may_ask { Found::Ask(ask) } else { Found::Nothing };
+            Drawn { found, slice, renewal: None }
+        });
+        if let Some(ends) = slice.first_end(now) {
+            self.will_be_due(key, Due::for_worker(quota, ends));
+        }
+        self.keep(key, slice, now);
+        if let Some(ask) = renewal {
+            self.renewals.push(Renewal { key: key.to_owned(), quota: *quota, ask });
+        }
+        found
+    }
+
+    /// Takes `cost` tokens from what the proxy holds, and as many more as this worker will soon use.
+    fn draw(
+        &self,
+        lease: &mut Lease,
+        mut slice: Purse,
+        quota: &TokenBucket,
+        cost: u64,
+        may_ask: bool,
+        now: Instant,
+    ) -> Drawn {
+        let ttl = ttl(quota);
+        if slice.live(now).saturating_add(lease.purse.live(now)) < cost {
+            if now < lease.purse.refused_until {
+                (slice.fits_at, slice.refused_until) = (lease.purse.fits_at, lease.purse.refused_until);
+                slice.rest = lease.purse.rest;
+                return Drawn {
+                    found: Found::Denied(slice.standing(quota, cost, now)),
+                    slice,
+                    renewal: None,
+                };
+            }
+            if !may_ask {
+                return Drawn { found: Found::Nothing, slice, renewal: None };
+            }
+            let want = lease.purse.demand(ttl / 2, now);
+            let ask = lease.ask(&self.holder, quota, want, self.patience, now);
+            return Drawn { found: Found::Ask(ask), slice, renewal: None };
+        }
+        // Half of what is there stays for the other workers, as long as that is enough for this request.
+        let missing = cost - slice.live(now).min(cost);
+        let mut wanted = slice.demand(SLICE_HORIZON, now).min(lease.purse.live(now) / 2).max(missing);
+        while wanted > 0 {
+            let Some(piece) = lease.purse.draw(wanted, now) else { break };
+            wanted -= piece.tokens;
+            slice.add(piece, now);
+        }
+        // There was enough, and a purse never drops what it was given.
+        let ends = slice.spend(cost, now).unwrap_or(now);
+        slice.rest = lease.purse.live(now).saturating_add(lease.purse.rest);
+        let standing = Standing { fit: Fit::Now, ..slice.standing(quota, cost, now) };
+        // Asked for before it is needed, so that a steady client never waits.
+        let is_low = lease.purse.is_low(ttl * 3 / 8, now);
+        let renewal = (is_low && lease.purse.has_room(now) && now >= lease.asked_until).then(|| {
+            let want = lease.purse.demand(ttl / 2, now);
+            lease.ask(&self.holder, quota, want, self.patience, now)
+        });
+        Drawn { found: Found::Taken(standing, ends), slice, renewal }
+    }
+
+    /// Gives back tokens that were taken for a request that another policy denied, and that end at `ends`.
+    pub(crate) fn put_back(&mut self, key: &str, cost: u64, ends: Instant, now: Instant) {
+        if let Some(slice) = self.slices.get_mut(key) {
+            slice.put_back(cost, ends, now);
+        }
+    }
+
+    /// The store has granted a lease, perhaps of nothing, and has `rest` tokens left.
+    pub(crate) fn on_granted(&mut self, proxy: &mut Proxy<'_>, key: &str, quota: &TokenBucket, grant: Grant) {
+        let (now, Grant { piece, is_wanted, rest }) = (proxy.now, grant);
+        // Where other workers were faster each time, the lease is lost, on the safe side.
+        let _ = proxy.lease(key, quota, |lease| {
+            lease.purse.rest = rest;
+            if piece.live(now) > 0 {
+                lease.purse.add(piece, now);
+                lease.asked_until = Instant::default();
+            } else if is_wanted {
+                // There was nothing to spare. Requests go on asking for themselves.
+                lease.asked_until = now.after(ttl(quota) / 4);
+            }
+            ((), true)
+        });
+        if piece.live(now) > 0 {
+            self.will_be_due(key, Due::for_worker(quota, piece.ends));
+        }
+    }
+
+    /// The store has refused: the cost fits at `fits_at`, and `rest` tokens are left.
+    pub(crate) fn on_refused(
+        &mut self,
+        proxy: &mut Proxy<'_>,
+        key: &str,
+        quota: &TokenBucket,
+        fits_at: Instant,
+        rest: u64,
+    ) {
+        let now = proxy.now;
+        let _ = proxy.lease(key, quota, |lease| {
+            lease.purse.refuse(fits_at, now);
+            lease.purse.rest = rest;
+            ((), true)
+        });
+        let mut slice = self.slices.get(key).copied().unwrap_or_default();
+        slice.refuse(fits_at, now);
+        slice.rest = rest;
+        self.keep(key, slice, now);
+    }
+
+    /// Gives back what is left of leases that are about to end.
+    pub(crate) fn on_tick(&mut self, proxy: &mut Proxy<'_>) {
+        let now = proxy.now;
+        let is_due = |due: &Due| due.at <= now;
+        let keys: Vec<String> =
+            self.due.iter().filter(|(_, due)| is_due(due)).map(|(key, _)| key.clone()).collect();
+        for key in keys {
+            let Some(due) = self.due.remove(&key) else { continue };
+            self.empty_slice(proxy, &key, due);
+            if is_due(&due.for_proxy()) {
+                self.return_lease(proxy, key, &due.quota);
+            } else {
+                self.due.insert(key, due.for_proxy());
+            }
+        }
+    }
+
+    /// A worker gives back to its proxy.
+    fn empty_slice(&mut self, proxy: &mut Proxy<'_>, key: &str, due: Due) {
+        let now = proxy.now;
+        let Some(slice) = self.slices.get_mut(key) else { return };
+        let pieces: Vec<Piece> = slice.end_before(due.ends, now).collect();
+        if !pieces.is_empty() {
+            // Where other workers are faster each time, the tokens are lost, on the safe side.
+            let _ = proxy.lease(key, &due.quota, |lease| {
+                for piece in &pieces {
+                    lease.purse.rejoin(*piece, now);
+                }
+                ((), true)
+            });
+        }
+    }
+
+    /// A proxy gives back to the store.
+    fn return_lease(&mut self, proxy: &mut Proxy<'_>, key: String, quota: &TokenBucket) {
+        let now = proxy.now;
+        let ask = proxy.lease(&key, quota, |lease| {
+            let ask = lease.give_back(&self.holder, quota, now);
+            let is_changed = ask.is_some();
+            (ask, is_changed)
+        });
+        if let Some(Some(ask)) = ask {
+            self.renewals.push(Renewal { key, quota: *quota, ask });
+        }
+    }
+
+    fn will_be_due(&mut self, key: &str, due: Due) {
+        if let Some(known) = self.due.get_mut(key) {
+            if due.at < known.at {
+                *known = due;
+            }
+        } else if self.due.len() < MAX_SLICES {
+            // What is not looked at is lost with its lease, on the safe side.
+            self.due.insert(key.to_owned(), due);
+        }
+    }
+
+    fn keep(&mut self, key: &str, slice: Purse, now: Instant) {
+        if let Some(kept) = self.slices.get_mut(key) {
+            *kept = slice;
+            return;
+        }
+        if self.slices.len() >= MAX_SLICES {
+            self.slices.retain(|_, slice| slice.live(now) > 0 || slice.refused_until > now);
+        }
+        // A worker that is full takes from its proxy each time. What it has drawn in excess is lost, on the
+        // safe side.
+        if self.slices.len() < MAX_SLICES {
+            self.slices.insert(key.to_owned(), slice);
+        }
+    }
+}
