@@ -2,30 +2,29 @@
 //! [`crate::server`].
 
 mod answer;
+mod bodies;
 mod failures;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue, Request};
 use axum::middleware::map_response;
 use axum::response::Response;
 use axum::routing::{get, post};
-use limiter::wire::{MARKER_HEADER, MARKER_VALUE, MAX_BODY_BYTES, TAKE_PATH, TakeRequest, Taken};
+use limiter::wire::{MARKER_HEADER, MARKER_VALUE, TAKE_PATH, TakeRequest, Taken};
 
 use crate::store::{Store, StoreError};
 use crate::take;
 use answer::Problem;
+use bodies::Bodies;
 use failures::Failures;
-
-/// How long a caller may take to send a request's body.
-const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
 struct App {
     store: Store,
+    bodies: Bodies,
     failures: Failures,
 }
 
@@ -33,18 +32,23 @@ struct App {
 pub fn routes(store: Store) -> Router {
     Router::new()
         .route(TAKE_PATH, post(take))
-        .route("/healthz", get(async || answer::json(200, &Status { status: "alive" })))
+        .route("/healthz", get(async || answer::json(200, &ALIVE)))
         .route("/readyz", get(ready))
         .fallback(async || Problem::NotFound.response())
         .method_not_allowed_fallback(async || Problem::MethodNotAllowed.response())
         .layer(map_response(mark))
-        .with_state(Arc::new(App { store, failures: Failures::default() }))
+        .with_state(Arc::new(App { store, bodies: Bodies::default(), failures: Failures::default() }))
 }
 
 #[derive(serde::Serialize)]
 struct Status {
     status: &'static str,
+    /// Only where there is something to say about the store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store: Option<&'static str>,
 }
+
+const ALIVE: Status = Status { status: "alive", store: None };
 
 /// Marks every reply as the companion's own, so that a proxy's 503 and 504 are not taken for one.
 async fn mark(mut response: Response) -> Response {
@@ -54,11 +58,16 @@ async fn mark(mut response: Response) -> Response {
 }
 
 async fn take(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
-    let body = match read_body(request.into_body()).await {
+    let body = match app.bodies.read(request.into_body()).await {
         Ok(body) => body,
-        Err(problem) => return problem.response(),
+        Err(problem) => {
+            if matches!(problem, Problem::Overloaded) {
+                app.failures.note("overloaded", &"too many bytes of bodies under way");
+            }
+            return problem.response();
+        }
     };
-    let request = match take::read(&body) {
+    let request = match take::read(body.bytes()) {
         Ok(request) => request,
         Err(error) => return Problem::Request(error).response(),
     };
@@ -75,37 +84,48 @@ async fn take(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
     }
 }
 
-async fn read_body(body: Body) -> Result<Bytes, Problem<'static>> {
-    match tokio::time::timeout(BODY_TIMEOUT, axum::body::to_bytes(body, MAX_BODY_BYTES)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if is_too_large(&error) => Err(Problem::BodyTooLarge),
-        Ok(Err(_)) => Err(Problem::BodyBroken),
-        Err(_) => Err(Problem::BodyLate),
-    }
-}
-
-fn is_too_large(error: &axum::Error) -> bool {
-    std::error::Error::source(error)
-        .is_some_and(<dyn std::error::Error>::is::<http_body_util::LengthLimitError>)
-}
-
-/// Somebody has written to our keys, and only the name of one helps to find out who.
+/// Somebody has written to our keys. The policies tell which; whose keys they are is no matter for a log.
 fn note_unreadable(failures: &Failures, request: &TakeRequest, takes: &[Taken]) {
     let failed = request.takes.iter().zip(takes).find(|(_, taken)| matches!(taken, Taken::Failed { .. }));
     if let Some((take, _)) = failed {
-        let keys: Vec<_> = take.charges.iter().map(|charge| charge.key.as_str()).collect();
-        failures.note("unreadable_state", &keys.join(" "));
+        let policies: Vec<_> = take.charges.iter().map(|charge| take::policy_of(&charge.key)).collect();
+        failures.note("unreadable_state", &format!("policies: {}", policies.join(" ")));
     }
 }
 
 async fn ready(State(app): State<Arc<App>>) -> Response {
     match app.store.ready().await {
-        Ok(()) => answer::json(200, &Status { status: "ready" }),
+        // A full store still decides for all that it knows.
+        Ok(()) => {
+            let store = app.store.is_full().then_some("full");
+            answer::json(200, &Status { status: "ready", store })
+        }
         Err(error) => not_ready(&error),
     }
 }
 
 /// This is for operators: it tells them why.
 fn not_ready(error: &StoreError) -> Response {
-    Problem::NotReady { reason: error.to_string() }.response()
+    Problem::NotReady { reason: format!("{}: {error}", error.kind()) }.response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unreadable_state_is_logged_with_its_policy_and_without_whose_it_is() {
+        let charge = |key: &str| {
+            let limit = r#"{"token_bucket":{"capacity":1,"rate":"1/s"}}"#;
+            format!(r#"{{"key":"{key}","limit":{limit}}}"#)
+        };
+        let charges = [charge("rl:{SECRET}:orders:SCOPE"), charge("rl:{SECRET}:other")].join(",");
+        let request = take::read(format!(r#"{{"takes":[{{"charges":[{charges}]}}]}}"#).as_bytes()).unwrap();
+        let lines = crate::log::lines_of(|| {
+            let failed = Taken::Failed { error: String::new() };
+            note_unreadable(&Failures::default(), &request, &[failed]);
+        });
+        assert!(lines.contains("orders") && lines.contains("other"), "{lines}");
+        assert!(!lines.contains("SECRET") && !lines.contains("SCOPE"), "{lines}");
+    }
 }

@@ -21,3 +21,18 @@ pub fn start(format: LogFormat, level: LogLevel) {
         LogFormat::Json => builder.json().flatten_event(true).init(),
     }
 }
+
+/// What `action` logs on this thread.
+#[cfg(test)]
+pub(crate) fn lines_of(action: impl FnOnce()) -> String {
+    use std::io::{Read, Seek};
+
+    let mut file = tempfile::tempfile().unwrap();
+    let writer = std::sync::Mutex::new(file.try_clone().unwrap());
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(writer).finish();
+    tracing::subscriber::with_default(subscriber, action);
+    let mut lines = String::new();
+    file.rewind().unwrap();
+    file.read_to_string(&mut lines).unwrap();
+    lines
+}

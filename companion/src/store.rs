@@ -58,7 +58,7 @@ impl Store {
         }
     }
 
-    /// Whether the store would run a script now.
+    /// Whether the store would run a script now, and has not refused a write lately.
     ///
     /// # Errors
     /// The reason why it would not.
@@ -66,6 +66,15 @@ impl Store {
         match self {
             Self::Memory(_) => Ok(()),
             Self::Redis(store) => store.ready().await,
+        }
+    }
+
+    /// True where the store decides for the keys that it has and refuses new ones. A Redis server that is full
+    /// refuses every write and is not ready.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Self::Memory(store) => store.is_full(),
+            Self::Redis(_) => false,
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use companion::store::{Refusal, Store, StoreError};
 use companion::take;
-use limiter::wire::{Charge, Limit, Take, TakeRequest};
+use limiter::wire::{Charge, LeaseAsk, Limit, Return, Take, TakeRequest};
 use rustix::process::Signal;
 use servers::{Server, binaries};
 use tokio::task::JoinSet;
@@ -35,15 +35,15 @@ async fn until_ready(store: &Store) -> Duration {
 fn request(key: &str, cost: u64, times: usize) -> TakeRequest {
     let quota = limiter::quota::TokenBucket::new(10_000, "10000/d".parse().unwrap()).unwrap();
     let key = format!("rl:{{{key}}}:p");
-    let charge = Charge { key, limit: Limit::TokenBucket(quota), cost, shadow: false };
+    let charge = Charge { key, limit: Limit::TokenBucket(quota), cost, shadow: false, lease: None };
     TakeRequest { takes: vec![Take { charges: vec![charge] }; times] }
 }
 
 /// Takes a token `times` times in one call; returns what is left after the last.
 async fn take(store: &Store, key: &str, times: usize) -> Result<u64, StoreError> {
     let answer = store.run(take::call(&request(key, 1, times))).await?;
-    assert!(answer.chunks(4).all(|take| take[0] == 1), "{answer:?}");
-    Ok(u64::try_from(answer[answer.len() - 3]).unwrap())
+    assert!(answer.chunks(5).all(|take| take[0] == 1), "{answer:?}");
+    Ok(u64::try_from(answer[answer.len() - 4]).unwrap())
 }
 
 /// The same as often as a busy machine lets it miss a short timeout, ten times at most.
@@ -243,10 +243,95 @@ async fn a_key_of_another_type_fails_its_take_and_no_other() {
         let quota = limiter::quota::TokenBucket::new(5, "1/h".parse().unwrap()).unwrap();
         let charges = |key: &str| {
             let limit = Limit::TokenBucket(quota);
-            vec![Charge { key: format!("rl:{{{key}}}:p"), limit, cost: 1, shadow: false }]
+            vec![Charge { key: format!("rl:{{{key}}}:p"), limit, cost: 1, shadow: false, lease: None }]
         };
         let takes = ["good", "list", "good"].map(|key| Take { charges: charges(key) }).into();
         let answer = store.run(take::call(&TakeRequest { takes })).await.unwrap();
-        assert_eq!(answer[4..10], [-1, 0, 0, 0, 1, 3]);
+        assert_eq!(answer[5..12], [-1, 0, 0, 0, 0, 1, 3]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn leases_come_and_go_and_a_full_bucket_is_no_key() {
+    for binary in binaries() {
+        let server = Server::start(&binary);
+        let store = server.ready_store(PATIENT).await;
+        let lease = |id, want, returns| {
+            let mut request = request("k", 0, 1);
+            let ask = LeaseAsk { holder: "a".to_owned(), id, want, ttl_us: 60_000_000, returns };
+            request.takes[0].charges[0].lease = Some(ask);
+            take::call(&request)
+        };
+        let give_back = || vec![Return { id: 1, tokens: 400 }];
+        let charged = |answer: Vec<i64>| (answer[1], answer[4]);
+        assert_eq!(charged(store.run(lease(1, 400, vec![])).await.unwrap()), (9_600, 400));
+        assert_eq!(charged(store.run(lease(1, 400, vec![])).await.unwrap()), (9_600, 0));
+        assert_eq!(charged(store.run(lease(2, 500, give_back())).await.unwrap()), (9_500, 500));
+        assert_eq!(charged(store.run(lease(3, 0, give_back())).await.unwrap()), (9_500, 0));
+        let give_rest_back = vec![Return { id: 2, tokens: 500 }];
+        assert_eq!(charged(store.run(lease(4, 0, give_rest_back)).await.unwrap()), (10_000, 0));
+        assert_eq!(server.command::<i64>(&["DBSIZE"]), 0, "a full bucket is the absence of its key");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn readiness_is_found_out_by_the_script_and_not_by_a_sign_of_life() {
+    for binary in binaries() {
+        let server = Server::start(&binary);
+        let store = server.ready_store(PATIENT).await;
+        let _: () = server.command(&["SCRIPT", "FLUSH"]);
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        server.calls();
+        store.ready().await.unwrap();
+        let calls = server.calls();
+        assert_eq!((calls["evalsha"], calls["eval"], calls.get("ping")), (1, 1, None), "{calls:?}");
+        // What a decision shows need not be asked.
+        take(&store, "k", 1).await.unwrap();
+        server.calls();
+        store.ready().await.unwrap();
+        assert_eq!(server.calls().get("evalsha"), None);
+    }
+}
+
+/// The error that readiness ends in, the connection's beginning aside.
+async fn not_ready(store: &Store) -> StoreError {
+    loop {
+        match store.ready().await {
+            Err(StoreError::Unreachable { .. }) => tokio::time::sleep(Duration::from_millis(1)).await,
+            answer => return answer.unwrap_err(),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_user_who_may_not_run_the_script_is_not_ready() {
+    for binary in binaries() {
+        let server = Server::start(&binary);
+        for rules in [
+            ["~rl:*", "+ping", "+get", "+set", "+del", "+time"].as_slice(),
+            &["~rl:*", "+ping", "+get", "+set", "+del", "+eval", "+evalsha"],
+        ] {
+            let error = not_ready(&server.store_of(rules)).await;
+            assert_eq!(error.kind(), "forbidden", "{rules:?}: {error}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn after_a_refused_write_the_store_is_not_ready_for_a_second() {
+    for binary in binaries() {
+        let server = Server::start(&binary);
+        let store = server.store_of(&["~rl:*", "+ping", "+get", "+del", "+time", "+eval", "+evalsha"]);
+        until_ready(&store).await;
+        let error = take(&store, "k", 1).await.unwrap_err();
+        assert_eq!(error.kind(), "forbidden", "{error}");
+        assert_eq!(store.ready().await, Err(error));
+        let _: () = server.command(&["CONFIG", "SET", "maxmemory", "1"]);
+        let store = server.store(PATIENT);
+        until_ready(&store).await;
+        let error = take(&store, "k", 1).await.unwrap_err();
+        assert_eq!(error.kind(), "out_of_memory", "{error}");
+        assert_eq!(store.ready().await, Err(error));
+        until_ready(&store).await;
     }
 }

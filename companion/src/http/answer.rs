@@ -19,6 +19,8 @@ pub(super) enum Problem<'a> {
     BodyBroken,
     /// It did not come in time.
     BodyLate,
+    /// As many bodies are under way as the companion has memory for.
+    Overloaded,
     /// The store could not decide.
     Store(&'a StoreError),
     /// The store would not decide.
@@ -49,6 +51,9 @@ impl Problem<'_> {
             }
             Self::BodyBroken => (400, "body_incomplete", "the body ended before its end"),
             Self::BodyLate => (408, "body_late", "the body did not come in time"),
+            Self::Overloaded => {
+                (503, "overloaded", "too many bytes of requests are under way; nothing was charged")
+            }
             Self::Store(StoreError::Overloaded) => {
                 (503, "overloaded", "too many takes are under way; nothing was charged")
             }

@@ -32,6 +32,10 @@ pub enum StoreError {
     },
 }
 
+/// What is said in place of a code where a script may be run, and a command in it may not: by Redis 7 and Valkey,
+/// and by Redis before.
+const FORBIDDEN_IN_SCRIPT: [&str; 2] = ["ACL failure in script", "The user executing the script can't"];
+
 /// What to do where the store does not let us in.
 const PASSWORD: &str = "put the password into --store redis://:PASSWORD@…, or TIDEGATE_STORE";
 
@@ -103,7 +107,13 @@ impl StoreError {
     /// A refusal in the store's own words, which start with a code.
     pub fn refused(words: &str) -> Self {
         let code = words.split(' ').next().unwrap_or_default();
-        Self::Refused { refusal: Refusal::from_code(code), detail: words.to_owned() }
+        let refusal = match Refusal::from_code(code) {
+            Refusal::Other if FORBIDDEN_IN_SCRIPT.iter().any(|known| words.contains(known)) => {
+                Refusal::Forbidden
+            }
+            refusal => refusal,
+        };
+        Self::Refused { refusal, detail: words.to_owned() }
     }
 
     /// One word for logs and metrics.
@@ -134,3 +144,22 @@ impl fmt::Display for StoreError {
 }
 
 impl core::error::Error for StoreError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_is_forbidden_in_a_script_is_forbidden() {
+        for words in [
+            "NOPERM User u has no permissions to run the 'evalsha' command",
+            "ERR ACL failure in script: User u has no permissions to run the 'set' command",
+            "The user executing the script can't run this command or subcommand",
+            "ERR Error running script (call to f_5): @user_script:49: @user_script: 49: The user executing the \
+             script can't run this command or subcommand",
+        ] {
+            assert_eq!(StoreError::refused(words).kind(), "forbidden", "{words}");
+        }
+        assert_eq!(StoreError::refused("ERR Error running script: fault").kind(), "refused");
+    }
+}

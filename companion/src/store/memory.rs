@@ -5,6 +5,7 @@
 
 mod clock;
 mod commands;
+mod fullness;
 pub mod interpreter;
 mod keyspace;
 
@@ -19,6 +20,7 @@ pub use interpreter::Interpreter;
 pub use keyspace::{Keyspace, MAX_KEYS};
 
 use super::{Call, StoreError};
+use fullness::Fullness;
 
 /// The most calls that wait for the thread; beyond that they are refused at once.
 pub const MAX_WAITING: usize = 1024;
@@ -28,6 +30,7 @@ pub const MAX_WAITING: usize = 1024;
 pub struct MemoryStore {
     jobs: mpsc::Sender<Job>,
     timeout: Duration,
+    fullness: Fullness,
 }
 
 struct Job {
@@ -41,14 +44,29 @@ impl MemoryStore {
     /// # Errors
     /// No thread or no interpreter can be made.
     pub fn start(clock: Clock, timeout: Duration) -> std::io::Result<Self> {
-        let keyspace = Arc::new(Mutex::new(Keyspace::new(MAX_KEYS)));
+        Self::start_for(MAX_KEYS, clock, timeout)
+    }
+
+    /// The same for another number of keys than [`MAX_KEYS`].
+    ///
+    /// # Errors
+    /// As [`MemoryStore::start`].
+    pub fn start_for(max_keys: usize, clock: Clock, timeout: Duration) -> std::io::Result<Self> {
+        let keyspace = Arc::new(Mutex::new(Keyspace::new(max_keys)));
         let interpreter =
             Interpreter::new(Arc::clone(&keyspace), clock.clone()).map_err(std::io::Error::other)?;
         let (jobs, queue) = mpsc::channel(MAX_WAITING);
+        let fullness = Fullness::default();
+        let noted = fullness.clone();
         std::thread::Builder::new()
             .name("memory-store".to_owned())
-            .spawn(move || work(queue, interpreter, &keyspace, &clock))?;
-        Ok(Self { jobs, timeout })
+            .spawn(move || work(queue, interpreter, &keyspace, &clock, &noted))?;
+        Ok(Self { jobs, timeout, fullness })
+    }
+
+    /// True where takes on new keys fail.
+    pub(super) fn is_full(&self) -> bool {
+        self.fullness.is_full()
     }
 
     /// See [`super::Store::run`].
@@ -74,6 +92,7 @@ fn work(
     mut interpreter: Interpreter,
     keyspace: &Arc<Mutex<Keyspace>>,
     clock: &Clock,
+    fullness: &Fullness,
 ) {
     while let Some(Job { call, answer }) = queue.blocking_recv() {
         // Whoever gave up would be charged for nothing.
@@ -90,6 +109,7 @@ fn work(
             }
             Err(StoreError::BadReply { detail: "the interpreter panicked".to_owned() })
         });
+        fullness.note(&interpreter::lock(keyspace));
         // An error means that the caller has gone meanwhile, which is its right.
         let _ = answer.send(outcome);
     }

@@ -68,6 +68,13 @@ impl Server {
         Store::start(&location, timeout).unwrap()
     }
 
+    /// The store of a user who may do what the rules say.
+    pub(crate) fn store_of(&self, rules: &[&str]) -> Store {
+        let _: () = self.command(&[&["ACL", "SETUSER", "limited", "reset", "on", ">p"], rules].concat());
+        let location: Location = format!("redis://limited:p@127.0.0.1:{}", self.port).parse().unwrap();
+        Store::start(&location, PATIENT).unwrap()
+    }
+
     pub(crate) async fn ready_store(&self, timeout: Duration) -> Store {
         let store = self.store(timeout);
         until_ready(&store).await;

@@ -68,7 +68,7 @@ impl Interpreter {
 }
 
 // A panic while the lock was held is reported where it happened; the map itself stays whole.
-fn lock(keyspace: &Mutex<Keyspace>) -> MutexGuard<'_, Keyspace> {
+pub(super) fn lock(keyspace: &Mutex<Keyspace>) -> MutexGuard<'_, Keyspace> {
     keyspace.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

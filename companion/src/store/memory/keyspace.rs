@@ -22,8 +22,17 @@ pub struct Keyspace {
     now_us: u64,
     /// Where the sweep goes on.
     hand: usize,
-    /// Nothing may be added, and nothing has been yet: writes are refused.
-    closed_to_writes: bool,
+    /// What the call found when it began, where that was a full keyspace.
+    full: Option<FullCall>,
+}
+
+/// A call that began in a full keyspace.
+#[derive(Debug, Default)]
+struct FullCall {
+    /// What its writes replaced, the first first; `None` where a key was not there.
+    replaced: Vec<(Box<[u8]>, Option<Entry>)>,
+    /// A new key was refused, and with it everything of this call.
+    refused: bool,
 }
 
 #[derive(Debug)]
@@ -46,20 +55,26 @@ impl Entry {
 impl Keyspace {
     /// An empty keyspace for `max_keys` keys.
     pub fn new(max_keys: usize) -> Self {
-        Self { entries: IndexMap::new(), max_keys, now_us: 0, hand: 0, closed_to_writes: false }
+        Self { entries: IndexMap::new(), max_keys, now_us: 0, hand: 0, full: None }
     }
 
     /// Begins a script call at `now_us`, in which time stands still.
     ///
-    /// Whether the keyspace is full is found out here, as Redis does it: a full one refuses the first write
-    /// of a call, so that no call is half done. So a call may exceed the maximum by its own keys, once.
+    /// Whether the keyspace is full is found out here, as Redis does it: a call that began with room may end,
+    /// and so exceed the maximum by its own keys, once. A full keyspace takes the writes of a call to keys that
+    /// it has; at the first new key it undoes those, so that no call is half done.
     pub fn begin(&mut self, now_us: u64) {
         self.now_us = now_us;
         self.sweep(SWEPT_PER_CALL);
         if self.entries.len() >= self.max_keys {
             self.sweep(SWEPT_WHEN_FULL);
         }
-        self.closed_to_writes = self.entries.len() >= self.max_keys;
+        self.full = self.is_full().then(FullCall::default);
+    }
+
+    /// True where new keys are refused.
+    pub fn is_full(&self) -> bool {
+        self.entries.len() >= self.max_keys
     }
 
     /// The time of this call.
@@ -70,6 +85,11 @@ impl Keyspace {
     /// Keys held, expired ones that were not swept yet among them.
     pub fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// The most keys that may be held.
+    pub const fn max_keys(&self) -> usize {
+        self.max_keys
     }
 
     /// True where no key is held.
@@ -86,21 +106,30 @@ impl Keyspace {
     /// Sets a key, which expires after `lives_ms` or never.
     ///
     /// # Errors
-    /// The keyspace is full.
+    /// The keyspace is full and the key is new: all writes of this call are undone and no more are taken.
     pub fn set(&mut self, key: &[u8], value: &[u8], lives_ms: Option<u64>) -> Result<(), Full> {
-        if self.closed_to_writes {
+        if self.full.is_some() {
+            self.drop_if_expired(key);
+        }
+        if let Some(full) = &self.full
+            && (full.refused || !self.entries.contains_key(key))
+        {
+            self.undo();
             return Err(Full);
         }
         let expires_ms = lives_ms.map(|lives_ms| self.now_ms().saturating_add(lives_ms));
         let entry = Entry { value: value.into(), expires_ms };
-        match self.entries.entry(key.into()) {
-            Slot::Occupied(mut slot) => {
-                slot.insert(entry);
-            }
+        let replaced = match self.entries.entry(key.into()) {
+            Slot::Occupied(mut slot) => Some(slot.insert(entry)),
             Slot::Vacant(slot) => {
                 slot.insert(entry);
-                self.sweep(SWEPT_PER_NEW_KEY);
+                None
             }
+        };
+        if let Some(full) = &mut self.full {
+            full.replaced.push((key.into(), replaced));
+        } else if replaced.is_none() {
+            self.sweep(SWEPT_PER_NEW_KEY);
         }
         Ok(())
     }
@@ -108,7 +137,24 @@ impl Keyspace {
     /// Removes a key; true where it lived.
     pub fn remove(&mut self, key: &[u8]) -> bool {
         self.drop_if_expired(key);
-        self.entries.swap_remove(key).is_some()
+        let removed = self.entries.swap_remove(key);
+        let lived = removed.is_some();
+        if let (Some(full), Some(entry)) = (&mut self.full, removed) {
+            full.replaced.push((key.into(), Some(entry)));
+        }
+        lived
+    }
+
+    /// Brings back what the writes of this call replaced, the last first.
+    fn undo(&mut self) {
+        let Some(full) = &mut self.full else { return };
+        full.refused = true;
+        for (key, entry) in full.replaced.drain(..).rev() {
+            match entry {
+                Some(entry) => self.entries.insert(key, entry),
+                None => self.entries.swap_remove(&key),
+            };
+        }
     }
 
     const fn now_ms(&self) -> u64 {
@@ -189,18 +235,57 @@ mod tests {
         assert!(keyspace.entries.capacity() <= 1024, "{}", keyspace.entries.capacity());
     }
 
-    #[test]
-    fn a_full_keyspace_refuses_a_call_from_its_first_write_until_keys_expire() {
+    /// A keyspace for two keys with three, of which `gone` is about to expire.
+    fn full() -> Keyspace {
         let mut keyspace = Keyspace::new(2);
         keyspace.begin(0);
-        keyspace.set(b"a", b"v", Some(1)).unwrap();
-        keyspace.set(b"b", b"v", Some(1)).unwrap();
+        keyspace.set(b"a", b"1", Some(100)).unwrap();
+        keyspace.set(b"b", b"1", Some(100)).unwrap();
         // Begun with room, so it may end: half a call would be worse than a key too many.
-        keyspace.set(b"c", b"v", Some(1)).unwrap();
+        keyspace.set(b"gone", b"1", Some(1)).unwrap();
+        keyspace
+    }
+
+    #[test]
+    fn a_full_keyspace_writes_and_removes_the_keys_that_it_has() {
+        let mut keyspace = full();
         keyspace.begin(0);
-        assert_eq!(keyspace.set(b"a", b"v", Some(1)), Err(Full));
-        assert_eq!(keyspace.get(b"a"), Some(&b"v"[..]));
+        assert!(keyspace.is_full());
+        assert_eq!(keyspace.set(b"a", b"2", Some(100)), Ok(()));
+        assert!(keyspace.remove(b"b"));
+        keyspace.begin(0);
+        assert_eq!(keyspace.len(), 2);
+        assert_eq!(keyspace.get(b"a"), Some(&b"2"[..]));
+        assert_eq!(keyspace.set(b"c", b"1", None), Err(Full));
         keyspace.begin(2_000);
-        assert_eq!(keyspace.set(b"d", b"v", Some(1)), Ok(()));
+        assert_eq!(keyspace.set(b"d", b"1", Some(1)), Ok(()), "one has expired");
+    }
+
+    #[test]
+    fn a_new_key_in_a_full_keyspace_undoes_its_whole_call() {
+        let mut keyspace = full();
+        keyspace.begin(0);
+        assert_eq!(keyspace.set(b"a", b"2", Some(100)), Ok(()));
+        assert_eq!(keyspace.set(b"a", b"3", Some(100)), Ok(()));
+        assert!(keyspace.remove(b"b"));
+        assert_eq!(keyspace.set(b"c", b"1", None), Err(Full));
+        assert_eq!(keyspace.set(b"a", b"4", Some(100)), Err(Full), "nothing more of this call");
+        for key in [b"a", b"b"] {
+            assert_eq!(keyspace.get(key), Some(&b"1"[..]));
+        }
+        assert_eq!(keyspace.len(), 3);
+        assert_eq!(keyspace.get(b"c"), None);
+        keyspace.begin(0);
+        assert_eq!(keyspace.set(b"a", b"2", Some(100)), Ok(()), "the next call is for itself");
+    }
+
+    #[test]
+    fn an_expired_key_is_a_new_one() {
+        let mut keyspace = full();
+        keyspace.set(b"z", b"1", Some(1)).unwrap();
+        keyspace.begin(0);
+        // The sweep of a call's beginning has gone by when the key expires in it.
+        keyspace.now_us = 3_000;
+        assert_eq!(keyspace.set(b"gone", b"2", Some(100)), Err(Full));
     }
 }
