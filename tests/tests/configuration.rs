@@ -59,8 +59,8 @@ async fn each_kind_of_error_is_refused_with_path_value_and_remedy() {
             "policies[0].name: \"per\\tip\" has characters that cannot stand here; use a name of 1 to 64 printable ASCII characters, such as \"per-ip\"",
         ),
         (
-            with(&json!({ "sync": "lease" })),
-            "policies[0].sync: \"lease\" is not supported yet; use \"exact\" or \"local\"",
+            with(&json!({ "sync": "async" })),
+            "policies[0].sync: \"async\" is not supported yet; use \"lease\", \"exact\" or \"local\"",
         ),
     ];
     for (configuration, line) in cases {

@@ -22,7 +22,7 @@ const TABLE: [(&str, &str, bool, [u32; MODES.len()]); 18] = [
     ("proxy_on_request_headers",    "proxy_get_header_map_value",         false, [0, 1, 1]),
     ("proxy_on_request_headers",    "proxy_set_effective_context",        false, [0, 2, 2]),
     ("proxy_on_request_headers",    "proxy_http_call",                    false, [0, 1, 1]),
-    ("proxy_on_request_headers",    "proxy_increment_metric",             false, [1, 1, 1]),
+    ("proxy_on_request_headers",    "proxy_increment_metric",             false, [1, 2, 2]),
     // Where no request waited when the last tick came.
     ("proxy_on_request_headers",    "proxy_set_tick_period_milliseconds", false, [0, 1, 1]),
     // One of the three is the SDK's.
@@ -38,7 +38,7 @@ const TABLE: [(&str, &str, bool, [u32; MODES.len()]); 18] = [
 ];
 
 /// All calls, and those among them that return a value.
-const TOTALS: [(u32, u32); MODES.len()] = [(10, 3), (22, 5), (26, 7)];
+const TOTALS: [(u32, u32); MODES.len()] = [(10, 3), (23, 5), (27, 7)];
 
 /// By callback, function and whether a value is returned.
 type Calls = BTreeMap<(String, String, bool), u32>;
@@ -68,6 +68,10 @@ async fn start(companion: &Companion, mode: &str) -> Envoy {
 /// Sends a request and returns what passed between Envoy and the module from the request's context to its
 /// end, once no tick is due any more.
 async fn trace(envoy: &Envoy) -> Vec<String> {
+    trace_until(envoy, true).await
+}
+
+async fn trace_until(envoy: &Envoy, ticks_end: bool) -> Vec<String> {
     let before = envoy.log().len();
     let answer = envoy.send("GET", "/", &[("x-api-key", "k")]).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
@@ -78,7 +82,7 @@ async fn trace(envoy: &Envoy) -> Vec<String> {
         let mut periods =
             lines.iter().filter_map(|line| line.split_once("proxy_set_tick_period_milliseconds("));
         let ticks = periods.next_back().is_some_and(|(_, period)| period != "0)");
-        (ended && !ticks).then_some(lines)
+        (ended && !(ticks && ticks_end)).then_some(lines)
     })
     .await
 }
@@ -165,6 +169,74 @@ async fn an_admitted_request_makes_no_other_host_calls_than_these() {
         assert_eq!(*calls, expected, "{mode}");
         assert_eq!(totals(calls), TOTALS[index], "{mode}");
     }
+}
+
+/// The calls of a request that a worker decides from its own slice of a lease.
+#[rustfmt::skip]
+const SLICE_HIT: [(&str, &str, bool, u32); 6] = [
+    ("proxy_on_request_headers",    "clock_time_get",                 false, 1),
+    ("proxy_on_request_headers",    "proxy_get_property",             true,  1),
+    ("proxy_on_request_headers",    "proxy_increment_metric",         false, 1),
+    ("proxy_on_response_headers",   "proxy_get_header_map_value",     true,  1),
+    ("proxy_on_response_headers",   "proxy_get_header_map_value",     false, 2),
+    ("proxy_on_response_headers",   "proxy_replace_header_map_value", false, 2),
+];
+
+#[tokio::test]
+async fn a_slice_hit_makes_no_call_for_shared_data_and_none_to_the_companion() {
+    const TRACED: usize = 20;
+    let companion = Companion::builder("memory").store_timeout("5s").start().await;
+    let policies = json!([{
+        "name": "lease",
+        "key": [{ "header": "x-api-key" }],
+        "limit": { "token_bucket": { "capacity": 1_000_000, "rate": "1000000/h" } },
+    }]);
+    let builder = Envoy::builder().filter(&plugin(policies)).companion(companion.addr());
+    let envoy = builder.trace_host_calls().start().await;
+    envoy.get_at_once("/", &[("x-api-key", "k")], 200).await;
+    let mut measured = Vec::new();
+    for _ in 0..TRACED {
+        measured.push(count(&trace_until(&envoy, false).await));
+    }
+    let expected: Calls = SLICE_HIT
+        .iter()
+        .map(|(callback, function, returns, count)| (key(callback, function, *returns), *count))
+        .collect();
+    let hits = measured.iter().filter(|calls| **calls == expected).count();
+    println!("{hits} of {TRACED} requests were slice hits, with {:?} calls", totals(&expected));
+    assert!(hits * 2 > TRACED, "{measured:?}");
+}
+
+/// Operations on shared data of many requests on one hot key.
+async fn shared_data_operations(companion: &Companion, sync: &str, requests: usize) -> usize {
+    let policies = json!([{
+        "name": "p",
+        "key": [{ "header": "x-api-key" }],
+        "limit": { "token_bucket": { "capacity": 1_000_000, "rate": "1000000/h" } },
+        "sync": sync,
+    }]);
+    let builder = Envoy::builder().filter(&plugin(policies)).companion(companion.addr()).workers(2);
+    let envoy = builder.trace_host_calls().start().await;
+    envoy.get_every(Duration::from_micros(500), "/", &[("x-api-key", "k")], 200).await;
+    let before = envoy.log().len();
+    envoy.get_every(Duration::from_micros(500), "/", &[("x-api-key", "k")], requests).await;
+    let log = envoy.log();
+    let is_operation = |line: &&str| {
+        line.contains("[vm->host] env.proxy_get_shared_data(")
+            || line.contains("[vm->host] env.proxy_set_shared_data(")
+    };
+    log[before..].lines().filter(is_operation).count()
+}
+
+#[tokio::test]
+async fn slices_cut_the_operations_on_shared_data_by_more_than_ten() {
+    const REQUESTS: usize = 2_000;
+    let companion = Companion::builder("memory").store_timeout("5s").start().await;
+    let local = shared_data_operations(&companion, "local", REQUESTS).await;
+    let lease = shared_data_operations(&companion, "lease", REQUESTS).await;
+    println!("{REQUESTS} requests on two workers: {local} operations with local, {lease} with lease");
+    assert!(local >= 2 * REQUESTS);
+    assert!(lease * 10 <= local);
 }
 
 #[tokio::test]

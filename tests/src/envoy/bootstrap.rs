@@ -14,7 +14,7 @@ const ACCESS_LOG_FORMAT: &str = "%RESPONSE_CODE% %RESPONSE_CODE_DETAILS%\n";
 pub(super) const LISTENER: &str = "under_test";
 
 /// The name that plugin configurations give the companion's cluster.
-const COMPANION_CLUSTER: &str = "tidegate";
+pub(super) const COMPANION_CLUSTER: &str = "tidegate";
 
 const HTTP_CONNECTION_MANAGER: &str =
     "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
@@ -43,6 +43,7 @@ pub(super) struct Bootstrap {
     /// The plugin configuration as Envoy hands it over; `None` leaves the filter out.
     pub(super) filter: Option<String>,
     pub(super) companion: CompanionAt,
+    pub(super) companion_name: String,
     pub(super) companion_http1: bool,
     pub(super) companion_max_requests: Option<u32>,
     pub(super) upstream: Option<SocketAddr>,
@@ -116,8 +117,8 @@ impl Bootstrap {
     fn companion_cluster(&self) -> Option<Value> {
         let mut cluster = match self.companion {
             CompanionAt::NoCluster => return None,
-            CompanionAt::NoEndpoint => cluster(COMPANION_CLUSTER, None),
-            CompanionAt::Addr(addr) => cluster(COMPANION_CLUSTER, Some(addr)),
+            CompanionAt::NoEndpoint => cluster(&self.companion_name, None),
+            CompanionAt::Addr(addr) => cluster(&self.companion_name, Some(addr)),
         };
         if !self.companion_http1 {
             cluster["typed_extension_protocol_options"] = json!({

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::bootstrap::{Bootstrap, CompanionAt};
+use super::bootstrap::{Bootstrap, COMPANION_CLUSTER, CompanionAt};
 use super::{Envoy, admin};
 use crate::binaries;
 use crate::logs::Logs;
@@ -27,6 +27,7 @@ impl Default for EnvoyBuilder {
         let bootstrap = Bootstrap {
             filter: None,
             companion: CompanionAt::NoCluster,
+            companion_name: COMPANION_CLUSTER.to_owned(),
             companion_http1: false,
             companion_max_requests: None,
             upstream: None,
@@ -58,6 +59,12 @@ impl EnvoyBuilder {
     /// Where the companion's cluster leads; an address will do.
     pub fn companion(mut self, companion: impl Into<CompanionAt>) -> Self {
         self.bootstrap.companion = companion.into();
+        self
+    }
+
+    /// Calls the companion's cluster by another name than `tidegate`.
+    pub fn companion_named(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.bootstrap.companion_name);
         self
     }
 

@@ -19,7 +19,7 @@ const DEADLINE: Duration = Duration::from_secs(9);
 
 /// Lets this process, and those that it starts, hold as many connections as the machine allows: what is
 /// allowed without asking is often 1024.
-fn allow_many_connections() {
+pub(crate) fn allow_many_connections() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit).expect("a process may raise its limit to its maximum");

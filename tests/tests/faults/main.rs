@@ -9,6 +9,7 @@ mod crowd;
 mod expected;
 mod layers;
 mod leaving;
+mod many_at_once;
 mod outage;
 mod random_answers;
 mod requests;
