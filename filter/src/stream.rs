@@ -41,8 +41,9 @@ impl HttpContext for Stream {
         let root = worker.root();
         drop(worker);
         if host::set_effective_context(root).is_err() {
-            // Without its root there is nobody to decide; the deadline's tick will not come either.
-            return Action::Continue;
+            // Without its root there is nobody to decide one that waits, and no tick to end its wait.
+            let is_decided = self.decided.borrow().is_some();
+            return if is_decided { action } else { Action::Continue };
         }
         host::call_root(root, self.id);
         let _ = host::set_effective_context(self.id);

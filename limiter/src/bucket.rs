@@ -125,14 +125,11 @@ impl Bucket {
         Self { spent: self.spent.saturating_add(parts).min(MAX_PARTS), ..self }
     }
 
-    /// Gives `cost` tokens that were taken `age_us` ago back to a settled bucket: at most as if they had never
-    /// been taken.
-    ///
-    /// Time has refilled the bucket for what was out, too. Giving that back would hand out this time twice.
+    /// Gives `cost` tokens back to a settled bucket, as if they had never been taken. Exact unless the bucket
+    /// would have been full meanwhile: then what time has refilled for them stays with them, too.
     #[must_use]
-    pub fn refund(self, quota: &TokenBucket, cost: u64, age_us: u64) -> Self {
+    pub fn refund(self, quota: &TokenBucket, cost: u64) -> Self {
         let parts = quota.parts_of(cost).unwrap_or_else(|| quota.parts());
-        let parts = parts.saturating_sub(quota.parts_per_micro().saturating_mul(age_us));
         Self { spent: self.spent.saturating_sub(parts), ..self }
     }
 }
@@ -278,14 +275,13 @@ mod tests {
     }
 
     #[test]
-    fn a_refund_is_at_most_as_if_nothing_had_been_taken() {
+    fn a_refund_is_as_if_nothing_had_been_taken() {
         let quota = quota(10, "1/s");
         let before = Bucket::full(&quota, START).charge(&quota, 5);
         let later = START.after_micros(1_500_000);
-        let refunded = before.charge(&quota, 3).settle(&quota, later).refund(&quota, 3, 1_500_000);
-        assert!(refunded.spent >= before.settle(&quota, later).spent);
-        assert_eq!(before.charge(&quota, 3).refund(&quota, 3, 0), before);
+        let refunded = before.charge(&quota, 3).settle(&quota, later).refund(&quota, 3);
+        assert_eq!(refunded, before.settle(&quota, later));
         let full = Bucket::full(&quota, START);
-        assert_eq!(full.refund(&quota, 3, 0), full);
+        assert_eq!(full.refund(&quota, 3), full);
     }
 }

@@ -71,8 +71,11 @@ impl Lease {
     /// The question that gives back what will end soon, if there is something.
     fn give_back(&mut self, holder: &str, quota: &TokenBucket, now: Instant) -> Option<LeaseAsk> {
         let ending = self.purse.end_before(now.after(ttl(quota) / 4), now);
-        let returns: Vec<Return> =
-            ending.map(|piece| Return { id: piece.id, tokens: piece.tokens }).take(MAX_RETURNS).collect();
+        let returns: Vec<Return> = ending
+            .filter(|piece| piece.id > 0)
+            .map(|piece| Return { id: piece.id, tokens: piece.tokens })
+            .take(MAX_RETURNS)
+            .collect();
         if returns.is_empty() {
             return None;
         }
@@ -333,7 +336,13 @@ impl Leases {
             let Some(due) = self.due.remove(&key) else { continue };
             self.empty_slice(proxy, &key, due);
             if is_due(&due.for_proxy()) {
-                self.return_lease(proxy, key, &due.quota);
+                self.return_lease(proxy, &key, &due.quota);
+                // Others end later, and are looked at then.
+                let shared = proxy.lease(&key, &due.quota, |lease| (lease.purse.first_end(now), false));
+                let own = self.slices.get(&key).and_then(|slice| slice.first_end(now));
+                if let Some(ends) = shared.flatten().into_iter().chain(own).min() {
+                    self.will_be_due(&key, Due::for_worker(&due.quota, ends));
+                }
             } else {
                 self.due.insert(key, due.for_proxy());
             }
@@ -357,15 +366,15 @@ impl Leases {
     }
 
     /// A proxy gives back to the store.
-    fn return_lease(&mut self, proxy: &mut Proxy<'_>, key: String, quota: &TokenBucket) {
+    fn return_lease(&mut self, proxy: &mut Proxy<'_>, key: &str, quota: &TokenBucket) {
         let now = proxy.now;
-        let ask = proxy.lease(&key, quota, |lease| {
+        let ask = proxy.lease(key, quota, |lease| {
             let ask = lease.give_back(&self.holder, quota, now);
             let is_changed = ask.is_some();
             (ask, is_changed)
         });
         if let Some(Some(ask)) = ask {
-            self.renewals.push(Renewal { key, quota: *quota, ask });
+            self.renewals.push(Renewal { key: key.to_owned(), quota: *quota, ask });
         }
     }
 

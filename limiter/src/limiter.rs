@@ -75,6 +75,8 @@ struct Waiting {
     deadline: Instant,
     /// The client has left: the tokens are still accounted for, but there is nobody to answer.
     is_gone: bool,
+    /// It has waited for another request's answer once, and does not wait for a second one.
+    has_waited: bool,
 }
 
 /// What has come of charging a request here.
@@ -134,7 +136,8 @@ impl Limiter {
     ) -> Step {
         let applied = demands(&self.policies, attributes).into_iter().map(Applied::new).collect();
         let deadline = now.after(self.timeout);
-        let decision = self.advance(request, Waiting { applied, deadline, is_gone: false }, slots, now);
+        let waiting = Waiting { applied, deadline, is_gone: false, has_waited: false };
+        let decision = self.advance(request, waiting, slots, now);
         self.make_calls(now, effects);
         decision.map_or(Step::Waits, Step::Decided)
     }
@@ -158,12 +161,16 @@ impl Limiter {
         };
         let mut behind = Vec::new();
         for (sent, answer) in under_way.takes.into_iter().zip(answers) {
-            let answer = answer.filter(|answer| fits(&sent, answer));
-            if let Some(Taken::Decided { admitted, charges }) = &answer {
-                self.note_leases(&sent, *admitted, charges, under_way.sent_at, slots, now);
+            // What cannot be decided is one take's misfortune: those behind it ask for themselves.
+            let is_answer = answer.as_ref().is_some_and(|answer| fits(&sent, answer) || is_failed(answer));
+            if is_answer {
                 behind.extend(self.end_flights(&sent));
             } else {
                 self.fail_flights(&sent, slots, now, effects);
+            }
+            let answer = answer.filter(|answer| fits(&sent, answer));
+            if let Some(Taken::Decided { admitted, charges }) = &answer {
+                self.note_leases(&sent, *admitted, charges, under_way.sent_at, slots, now);
             }
             if let Some(request) = sent.request {
                 self.settle(request, answer, slots, now, effects);
@@ -229,7 +236,7 @@ impl Limiter {
         now: Instant,
     ) -> Option<Decision> {
         let has_room = self.waiting.len() < MAX_WAITING;
-        match self.charge(&mut waiting.applied, has_room, slots, now) {
+        match self.charge(&mut waiting.applied, has_room, waiting.has_waited, slots, now) {
             Charging::Done => return Some(admitted(&waiting.applied)),
             Charging::Denied => return Some(refused(&waiting.applied, &self.policies)),
             Charging::Asks if !has_room => return Some(self.failed(&mut waiting.applied, slots, now)),
@@ -249,7 +256,8 @@ impl Limiter {
 
     /// A request that has waited for another one's answer.
     fn go_on(&mut self, request: RequestId, slots: &mut dyn Slots, now: Instant, effects: &mut Vec<Effect>) {
-        let Some(waiting) = self.waiting.remove(&request) else { return };
+        let Some(mut waiting) = self.waiting.remove(&request) else { return };
+        waiting.has_waited = true;
         let is_gone = waiting.is_gone;
         if let Some(decision) = self.advance(request, waiting, slots, now)
             && !is_gone
@@ -263,6 +271,7 @@ impl Limiter {
         &mut self,
         applied: &mut [Applied],
         may_ask: bool,
+        has_waited: bool,
         slots: &mut dyn Slots,
         now: Instant,
     ) -> Charging {
@@ -276,7 +285,10 @@ impl Limiter {
             one.counted(&self.policies).is_some_and(|counted| matches!(counted.sync, Sync::Lease(_)))
         };
         let behind = applied.iter().filter(is_leased).find(|one| self.flights.contains_key(&one.key));
-        if may_ask && let Some(one) = behind {
+        if may_ask
+            && !has_waited
+            && let Some(one) = behind
+        {
             return Charging::Behind(one.key.clone());
         }
         let mut is_denied = applied.iter().any(|one| one.refuses(&self.policies));
@@ -285,7 +297,10 @@ impl Limiter {
             is_denied |= self.charge_local(one, is_denied, slots, now);
         }
         for one in applied.iter_mut() {
-            is_denied |= self.charge_shared(one, is_denied, may_ask, slots, now);
+            // One that has waited and finds nothing asks for its cost alone while another's question is under
+            // way: else a worker would decide no more than a lease in each round trip.
+            let may_ask_for_lease = may_ask && !self.flights.contains_key(&one.key);
+            is_denied |= self.charge_shared(one, is_denied, may_ask_for_lease, slots, now);
         }
         if is_denied {
             self.give_back(applied, slots, now);
@@ -361,7 +376,7 @@ impl Limiter {
             let Some(counted) = one.counted(&self.policies) else { continue };
             let (quota, cost) = (counted.quota, counted.policy.cost);
             match counted.sync {
-                Sync::Local => self.table.refund(slots, &one.key, &quota, cost, taken, now),
+                Sync::Local => self.table.refund(slots, &one.key, &quota, cost, now),
                 Sync::Exact(_) | Sync::Lease(_) => self.leases.put_back(&one.key, cost, taken, now),
             }
         }
@@ -428,7 +443,9 @@ impl Limiter {
 
     /// Nobody is to answer this request any more; true where the store was not asked.
     fn abandon(&mut self, request: RequestId) -> bool {
-        let mut was_behind = false;
+        let orphans = self.orphans.len();
+        self.orphans.retain(|other| *other != request);
+        let mut was_behind = self.orphans.len() < orphans;
         for behind in self.flights.values_mut() {
             let before = behind.len();
             behind.retain(|other| *other != request);
@@ -490,7 +507,7 @@ impl Limiter {
     fn failed(&mut self, applied: &mut [Applied], slots: &mut dyn Slots, now: Instant) -> Decision {
         // One that waited for another's answer has taken nothing yet.
         if !applied.iter().any(Applied::is_asked) {
-            match self.charge(applied, false, slots, now) {
+            match self.charge(applied, false, false, slots, now) {
                 Charging::Done => return admitted(applied),
                 Charging::Denied => return refused(applied, &self.policies),
                 Charging::Asks | Charging::Behind(_) => {}
@@ -582,6 +599,10 @@ fn sent_charge(charge: &Charge) -> SentCharge {
 fn refill_us(quota: &TokenBucket, cost: u64, full_us: u64) -> u64 {
     let beyond = quota.parts_of(cost).map_or(0, |parts| quota.parts() - parts);
     full_us.saturating_sub(quota.micros_for(beyond))
+}
+
+fn is_failed(answer: &Taken) -> bool {
+    matches!(answer, Taken::Failed { .. })
 }
 
 /// Whether an answer is one to this question, and does not contradict itself: a take is admitted if and only

@@ -27,6 +27,9 @@ impl Piece {
     }
 }
 
+/// The number of tokens that come from several leases.
+const NAMELESS: u64 = 0;
+
 /// The most leases in a purse.
 pub const MAX_PIECES: usize = 3;
 
@@ -93,7 +96,11 @@ impl Purse {
 
     /// Puts tokens back into the lease that they were drawn from; lost where that is gone.
     pub fn rejoin(&mut self, drawn: Piece, now: Instant) {
-        if let Some(lease) = self.pieces.iter_mut().find(|piece| piece.id == drawn.id && piece.ends > now) {
+        if let Some(lease) = self
+            .pieces
+            .iter_mut()
+            .find(|piece| piece.id == drawn.id && piece.id != NAMELESS && piece.ends > now)
+        {
             lease.tokens = lease.tokens.saturating_add(drawn.tokens);
         }
     }
@@ -120,7 +127,12 @@ impl Purse {
         };
         let Some(into) = into else { return };
         let kept = into.live(now);
-        let (id, ends) = if kept == 0 { (new.id, new.ends) } else { (into.id, into.ends.min(new.ends)) };
+        let (id, ends) = match kept {
+            0 => (new.id, new.ends),
+            _ if into.id == new.id => (new.id, into.ends.min(new.ends)),
+            // Without a name it can neither rejoin nor be given back, where the ends differ.
+            _ => (NAMELESS, into.ends.min(new.ends)),
+        };
         *into = Piece { id, tokens: kept.saturating_add(new.tokens), ends };
         (self.stock, self.added_at) = (self.live(now), now);
     }

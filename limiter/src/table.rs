@@ -120,20 +120,12 @@ impl Table {
         }
     }
 
-    /// Gives back `cost` tokens that were taken at `taken_at`. A bucket that was given up meanwhile gets nothing.
-    pub fn refund(
-        &self,
-        slots: &mut dyn Slots,
-        key: &str,
-        quota: &TokenBucket,
-        cost: u64,
-        taken_at: Instant,
-        now: Instant,
-    ) {
+    /// Gives back `cost` tokens that were taken. A bucket that was given up meanwhile gets nothing.
+    pub fn refund(&self, slots: &mut dyn Slots, key: &str, quota: &TokenBucket, cost: u64, now: Instant) {
         // Tokens that cannot be given back are lost on the safe side.
         let _ = update(slots, self.place(key), now, |held| {
             let bucket = settled(held, quota, now);
-            (bucket.spent > 0).then(|| Held::Bucket(bucket.refund(quota, cost, now.micros_since(taken_at))))
+            (bucket.spent > 0).then(|| Held::Bucket(bucket.refund(quota, cost)))
         });
     }
 
@@ -308,7 +300,7 @@ pub(crate) mod tests {
         let refused = table.charge(&mut slots, &of("p", "a"), &quota, 1, NOW);
         assert_eq!(refused.standing.fit, Fit::After(60_000_000));
         assert_eq!(remaining(&table, &mut slots, "b", &quota), 3);
-        table.refund(&mut slots, &of("p", "a"), &quota, 2, NOW, NOW);
+        table.refund(&mut slots, &of("p", "a"), &quota, 2, NOW);
         assert_eq!(remaining(&table, &mut slots, "a", &quota), 2);
     }
 

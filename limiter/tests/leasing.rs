@@ -101,6 +101,59 @@ fn a_client_far_above_its_limit_costs_a_call_a_token() {
 }
 
 #[test]
+fn a_healthy_store_above_the_limit_leaves_nobody_unprotected() {
+    // The limit refills a token in each round trip and more, so that the store is never found empty for long.
+    for rate in ["500/s", "2000/s", "10000/s"] {
+        let capacity = rate.split('/').next().unwrap().parse().unwrap();
+        let mut world = World::new(vec![leased("a", capacity, rate)]);
+        let mut at_once = Vec::new();
+        for step in 0..40_000_u32 {
+            world.tick_after(MS / 20);
+            at_once.extend(world.arrive("x").1);
+            // A round trip of two milliseconds.
+            if step % 40 == 0 {
+                for _ in 0..world.calls.len() {
+                    world.answer_first();
+                }
+            }
+        }
+        let decisions = at_once.iter().chain(world.decided.values());
+        let count =
+            |wanted: Verdict| decisions.clone().filter(|decision| decision.verdict == wanted).count() as u64;
+        let unprotected =
+            decisions.clone().filter(|decision| outcomes(decision) == [(0, Unprotected)]).count();
+        println!(
+            "{rate}: {} admitted, {} refused, {unprotected} unprotected",
+            count(Verdict::Admit),
+            count(Verdict::Refuse)
+        );
+        assert_eq!(unprotected, 0);
+        assert!(count(Verdict::Admit) <= 3 * capacity + capacity / 5);
+        assert!(count(Verdict::Admit) >= 29 * capacity / 10);
+    }
+}
+
+#[test]
+fn leases_that_end_at_different_times_all_go_back() {
+    for gap in [1, 7, 20, 50] {
+        let mut world = World::new(vec![leased("a", 1_000, "1/d")]);
+        for _ in 0..20 {
+            world.request("x");
+            world.tick_after(gap * MS);
+            world.answer_all();
+        }
+        for _ in 0..1_500 {
+            world.tick_after(10 * MS);
+            world.answer_all();
+        }
+        let left = world.left("x", 0);
+        println!("requests {gap} ms apart: {left} of 980 left");
+        assert!((975..=980).contains(&left));
+        assert!(!world.limiter.needs_tick());
+    }
+}
+
+#[test]
 fn requests_for_a_key_wait_for_its_answer_first_come_first_served() {
     let mut world = World::new(vec![leased("a", 3, "1/d")]);
     let requests: Vec<u32> = (0..5).map(|_| world.arrive("x").0).collect();
