@@ -29,7 +29,8 @@ pub const MAX_WAITING: usize = 4096;
 /// that a batch of keys and charges within their bounds is within that of the body.
 const MAX_KEY_BYTES_A_CALL: usize = MAX_BODY_BYTES / 2;
 
-/// The most renewals that wait to be sent; another one is not made, and the lease ends by itself.
+/// The most questions that may be queued when a renewal joins them; beyond, it is not made, and the lease ends by
+/// itself.
 pub const MAX_RENEWALS: usize = 1024;
 
 /// What is to be asked.
