@@ -10,7 +10,7 @@ export CARGO_TARGET_DIR ?= target
 
 WASM_TARGET := wasm32-wasip1
 SHELL_SCRIPTS := tools/install tools/need .ci/run
-PYTHON_SCRIPTS := tools/wasm_imports.py envoy/demo.py
+PYTHON_SCRIPTS := tools/wasm_module.py envoy/demo.py
 
 # The filter links for a proxy only, so whatever runs or lints on the host leaves it out.
 ON_HOST := --workspace --exclude tidegate-filter
@@ -25,8 +25,7 @@ wasm:
 	rustup target add $(WASM_TARGET)
 	cargo build -p tidegate-filter --profile wasm --target $(WASM_TARGET)
 	@mkdir -p dist
-	install -m 644 $(CARGO_TARGET_DIR)/$(WASM_TARGET)/wasm/tidegate.wasm dist/tidegate.wasm
-	@tools/wasm_imports.py dist/tidegate.wasm
+	@tools/wasm_module.py $(CARGO_TARGET_DIR)/$(WASM_TARGET)/wasm/tidegate.wasm dist/tidegate.wasm
 
 companion:
 	@tools/need rustup cc

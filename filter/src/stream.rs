@@ -24,12 +24,15 @@ impl Stream {
     }
 }
 
-impl Context for Stream {
-    fn on_done(&mut self) -> bool {
-        self.worker.borrow_mut().on_stream_done(self.id);
-        true
+/// The end of a stream, which comes once and last. `on_done` comes just before and would be a second call for
+/// the same news, so the module does not export it.
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.worker.borrow_mut().on_stream_gone(self.id);
     }
 }
+
+impl Context for Stream {}
 
 impl HttpContext for Stream {
     fn on_http_request_headers(&mut self, _: usize, _: bool) -> Action {

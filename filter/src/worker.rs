@@ -196,7 +196,7 @@ impl Worker {
     }
 
     /// A stream has ended. One that waited has lost its client.
-    pub(crate) fn on_stream_done(&mut self, stream: u32) {
+    pub(crate) fn on_stream_gone(&mut self, stream: u32) {
         if self.waiting.remove(&stream).is_some() {
             self.limiter.on_gone(RequestId(stream), &mut self.slots, host::now());
         }

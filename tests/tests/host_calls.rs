@@ -171,6 +171,23 @@ async fn an_admitted_request_makes_no_other_host_calls_than_these() {
     }
 }
 
+/// What Envoy calls for a request: these four, and nothing for bodies, trailers and the access log.
+const CALLBACKS: [&str; 4] =
+    ["proxy_on_context_create", "proxy_on_request_headers", "proxy_on_response_headers", "proxy_on_delete"];
+
+#[tokio::test]
+async fn envoy_calls_only_the_callbacks_that_have_something_to_do() {
+    let companion = Companion::builder("memory").store_timeout("5s").start().await;
+    let envoy = start(&companion, "local").await;
+    let is_callback = |call: &String| !call.starts_with("proxy_on_memory_allocate(");
+    let calls = trace(&envoy).await;
+    let calls = calls.iter().filter_map(|line| Some(line.strip_prefix("[host->vm] ")?.to_owned()));
+    let called: Vec<String> = calls.filter(is_callback).collect();
+    println!("{called:?}");
+    let names: Vec<&str> = called.iter().filter_map(|call| call.split('(').next()).collect();
+    assert_eq!(names, CALLBACKS);
+}
+
 /// The calls of a request that a worker decides from its own slice of a lease.
 #[rustfmt::skip]
 const SLICE_HIT: [(&str, &str, bool, u32); 6] = [
