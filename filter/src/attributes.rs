@@ -7,7 +7,14 @@ use limiter::request::{Attributes, sole_value};
 use crate::host::{self, Map};
 
 /// The attributes of the effective context's request.
-pub(crate) struct RequestAttributes;
+#[derive(Default)]
+pub(crate) struct RequestAttributes {
+    /// The property of the header that is asked for, in a buffer that every request uses again.
+    path: String,
+}
+
+/// What the path of a header's property begins with.
+const HEADERS: &str = "request\0headers\0";
 
 impl Attributes for RequestAttributes {
     fn method(&mut self) -> Vec<u8> {
@@ -27,7 +34,11 @@ impl Attributes for RequestAttributes {
 
     fn header(&mut self, name: &str) -> Option<Vec<u8>> {
         // The property joins all values by commas, the header alone would be the first of them.
-        let joined = host::property(&format!("request\0headers\0{name}"))?;
-        sole_value(&joined, || host::header(Map::Request, name)).map(<[u8]>::to_vec)
+        self.path.clear();
+        self.path.extend([HEADERS, name]);
+        let joined = host::property(&self.path)?;
+        let sole = sole_value(&joined, || host::header(Map::Request, name))?;
+        // Mostly all of it: then what the host has allocated is the value.
+        if sole.len() == joined.len() { Some(joined) } else { Some(sole.to_vec()) }
     }
 }

@@ -1,5 +1,6 @@
 //! The slot table's memory: the proxy's shared data, which all workers reach and which outlives a VM.
 
+use core::fmt::Write as _;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use limiter::table::{Conflict, Slots};
@@ -12,6 +13,8 @@ const SCHEMA: &str = "1";
 /// Slots in shared data under the plugin's own prefix: all plugins of a proxy may share one map.
 pub(crate) struct SharedSlots {
     prefix: String,
+    /// The key of the slot that is asked for, in a buffer that every request uses again.
+    key: String,
 }
 
 impl SharedSlots {
@@ -20,7 +23,7 @@ impl SharedSlots {
         let property = |name| host::property(name).unwrap_or_default();
         let (name, root) = (property("plugin_name"), property("plugin_root_id"));
         let [name, root] = [&name, &root].map(|text| String::from_utf8_lossy(text));
-        Self { prefix: format!("tidegate/{SCHEMA}/{name}/{root}/") }
+        Self { prefix: format!("tidegate/{SCHEMA}/{name}/{root}/"), key: String::new() }
     }
 
     /// The seed of the table's hash: random, and the same for all workers of this proxy.
@@ -38,17 +41,20 @@ impl SharedSlots {
         first.unwrap_or(seed)
     }
 
-    fn key(&self, slot: u32) -> String {
-        format!("{}{slot}", self.prefix)
+    fn key(&mut self, slot: u32) -> &str {
+        self.key.clone_from(&self.prefix);
+        // Writing to a string does not fail.
+        let _ = write!(self.key, "{slot}");
+        &self.key
     }
 }
 
 impl Slots for SharedSlots {
     fn load(&mut self, slot: u32) -> Option<(Vec<u8>, u32)> {
-        host::shared_data(&self.key(slot))
+        host::shared_data(self.key(slot))
     }
 
     fn store(&mut self, slot: u32, bytes: &[u8], version: Option<u32>) -> Result<(), Conflict> {
-        host::set_shared_data(&self.key(slot), bytes, version).map_err(|_| Conflict)
+        host::set_shared_data(self.key(slot), bytes, version).map_err(|_| Conflict)
     }
 }

@@ -3,6 +3,7 @@
 use core::cell::RefCell;
 use std::rc::Rc;
 
+use limiter::decision::Verdict;
 use limiter::fields::{self, Item};
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::Action;
@@ -49,14 +50,16 @@ impl HttpContext for Stream {
             return if is_decided { action } else { Action::Continue };
         }
         host::call_root(root, self.id);
-        let _ = host::set_effective_context(self.id);
+        // The effective context holds until this callback returns, which makes no host call any more.
         self.worker.borrow_mut().take_current_action().unwrap_or(action)
     }
 
     fn on_http_response_headers(&mut self, _: usize, _: bool) -> Action {
         let decided = self.decided.borrow();
         let Some(decision) = decided.as_ref() else { return Action::Continue };
-        if response::status().is_some_and(fields::allowed_on) {
+        // An answer of the filter's own has a status that allows them, and is not asked for it.
+        let is_own = decision.verdict != Verdict::Admit;
+        if is_own || response::status().is_some_and(fields::allowed_on) {
             let worker = self.worker.borrow();
             let policies = worker.limiter.policies();
             let items: Vec<Item> =

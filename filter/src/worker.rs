@@ -51,12 +51,6 @@ const NO_TIMEOUT: Duration = Duration::ZERO;
 /// Where a stream's decision is left, for the response's headers.
 pub(crate) type Decided = Rc<RefCell<Option<Decision>>>;
 
-/// A stream that waits.
-struct WaitingStream {
-    decided: Decided,
-    protocol: Protocol,
-}
-
 /// One worker of one configuration.
 pub(crate) struct Worker {
     root: u32,
@@ -64,11 +58,13 @@ pub(crate) struct Worker {
     companion_health: CompanionHealth,
     pub(crate) families: Vec<Family>,
     pub(crate) limiter: Limiter,
+    attributes: RequestAttributes,
     slots: SharedSlots,
     metrics: Metrics,
     /// The core's calls by the host's tokens.
     calls: BTreeMap<u32, CallId>,
-    waiting: BTreeMap<u32, WaitingStream>,
+    /// Streams that wait, with where each finds its decision.
+    waiting: BTreeMap<u32, Decided>,
     effects: Vec<Effect>,
     /// Decisions that are yet to be carried out, in their order.
     decided: VecDeque<(RequestId, Decision)>,
@@ -96,6 +92,7 @@ impl Worker {
             companion_health: CompanionHealth::default(),
             families: config.families,
             limiter: Limiter::new(config.policies.into(), table, timeout, holder),
+            attributes: RequestAttributes::default(),
             slots,
             metrics,
             calls: BTreeMap::new(),
@@ -112,7 +109,7 @@ impl Worker {
         let request = RequestId(stream);
         let step = self.limiter.on_request(
             request,
-            &mut RequestAttributes,
+            &mut self.attributes,
             &mut self.slots,
             host::now(),
             &mut self.effects,
@@ -122,14 +119,13 @@ impl Worker {
             Step::Decided(decision) => decision,
             Step::Waits => {
                 self.metrics.waits.add(1);
-                self.waiting
-                    .insert(stream, WaitingStream { decided: Rc::clone(decided), protocol: protocol() });
+                self.waiting.insert(stream, Rc::clone(decided));
                 // The call must be made as the root; see `host::call_root`.
                 return Action::Pause;
             }
         };
         self.metrics.count(&decision.marks);
-        let action = self.answer(&decision, protocol);
+        let action = self.answer(&decision);
         decided.replace(Some(decision));
         action
     }
@@ -143,8 +139,8 @@ impl Worker {
         self.root
     }
 
-    /// Carries out what the limiter wants. To be called while the SDK runs a callback of the root; leaves
-    /// the root as the effective context.
+    /// Carries out what the limiter wants. To be called while the SDK runs a callback of the root, with the root
+    /// as the effective context, which some stream may be afterwards.
     ///
     /// `current` is the stream whose request callback is being served, if any. It is never resumed, for
     /// it has not paused yet; see [`Worker::take_current_action`].
@@ -156,6 +152,8 @@ impl Worker {
                     Effect::Call { call, body } => self.call(call, &body),
                     Effect::Decide { request, decision } if current == Some(request.0) => {
                         self.decide(request, decision, true);
+                        // More calls may follow, and are the root's.
+                        let _ = host::set_effective_context(self.root);
                     }
                     Effect::Decide { request, decision } => self.decided.push_back((request, decision)),
                 }
@@ -235,27 +233,26 @@ impl Worker {
         self.limiter.on_call_failed(call, &mut self.slots, now, &mut self.effects);
     }
 
-    /// Lets a request that waited go on, or answers it.
+    /// Lets a request that waited go on, or answers it. Leaves it as the effective context.
     fn decide(&mut self, request: RequestId, decision: Decision, is_current: bool) {
         self.metrics.count(&decision.marks);
-        let Some(waiting) = self.waiting.remove(&request.0) else { return };
+        let Some(decided) = self.waiting.remove(&request.0) else { return };
         // A stream that is gone takes no calls: they would act on the context that was effective before.
         if host::set_effective_context(request.0).is_err() {
             return;
         }
-        let action = self.answer(&decision, || waiting.protocol);
-        waiting.decided.replace(Some(decision));
+        let action = self.answer(&decision);
+        decided.replace(Some(decision));
         if is_current {
             self.current_action = Some(action);
         } else if action == Action::Continue {
             // It fails only for a stream that is going away by itself.
             let _ = host::resume_request();
         }
-        let _ = host::set_effective_context(self.root);
     }
 
     /// Answers the effective context's request unless it passes.
-    fn answer(&self, decision: &Decision, protocol: impl FnOnce() -> Protocol) -> Action {
+    fn answer(&self, decision: &Decision) -> Action {
         if decision.verdict == Verdict::Admit {
             return Action::Continue;
         }

@@ -90,17 +90,21 @@ pub fn write(
     if items.is_empty() {
         return;
     }
+    // One buffer for all values, since every response is written to.
+    let out = &mut String::with_capacity(items.len() * MEMBER_BYTES);
     let draft_06 = families.contains(&Family::Draft06);
     if families.contains(&Family::Draft11) {
-        write_lists(items, verdict, headers);
+        write_lists(out, items, verdict, headers);
     } else if draft_06 {
         // Both generations share the name of this field, but not its form: one response cannot carry
         // both, and the newer form says more.
-        append(POLICY, &render::plain_policies(items), headers);
+        render::plain_policies(out, items);
+        let theirs = headers.get(POLICY);
+        set_joined(POLICY, theirs, out, headers);
     }
     let binding = render::binding(items, verdict);
     if let Some(ours) = binding.filter(|_| draft_06) {
-        write_triple(&DRAFT_06, &ours, ours.delta(), verdict, headers);
+        write_triple(out, &DRAFT_06, &ours, ours.delta(), verdict, headers);
     }
     let x_reset = families.iter().find_map(|family| match family {
         Family::XRateLimit { reset } => Some(*reset),
@@ -111,9 +115,12 @@ pub fn write(
             Reset::Delta => ours.delta(),
             Reset::Epoch => unix_now.and_then(|now| ours.epoch(now)),
         };
-        write_triple(&X_RATE_LIMIT, &ours, reset, verdict, headers);
+        write_triple(out, &X_RATE_LIMIT, &ours, reset, verdict, headers);
     }
 }
+
+/// What one policy mostly takes in a list; more is no harm.
+const MEMBER_BYTES: usize = 64;
 
 const POLICY: &str = "ratelimit-policy";
 const STATE: &str = "ratelimit";
@@ -131,21 +138,16 @@ const DRAFT_06: Triple =
 const X_RATE_LIMIT: Triple =
     Triple { limit: "x-ratelimit-limit", remaining: "x-ratelimit-remaining", reset: "x-ratelimit-reset" };
 
-fn write_lists(items: &[Item<'_>], verdict: Verdict, headers: &mut dyn ResponseHeaders) {
+fn write_lists(out: &mut String, items: &[Item<'_>], verdict: Verdict, headers: &mut dyn ResponseHeaders) {
     let (their_policies, their_states) = (headers.get(POLICY), headers.get(STATE));
     // A name joins the two fields, so it must be free in both.
     let names = upstream::distinct_names(items, their_policies.as_deref(), their_states.as_deref());
-    let policies = render::policies(items, &names);
-    set_joined(POLICY, their_policies, &policies, headers);
-    let states = render::states(items, &names, verdict);
-    if !states.is_empty() {
-        set_joined(STATE, their_states, &states, headers);
+    render::policies(out, items, &names);
+    set_joined(POLICY, their_policies, out, headers);
+    render::states(out, items, &names, verdict);
+    if !out.is_empty() {
+        set_joined(STATE, their_states, out, headers);
     }
-}
-
-fn append(name: &'static str, ours: &str, headers: &mut dyn ResponseHeaders) {
-    let theirs = headers.get(name);
-    set_joined(name, theirs, ours, headers);
 }
 
 fn set_joined(name: &'static str, theirs: Option<Vec<u8>>, ours: &str, headers: &mut dyn ResponseHeaders) {
@@ -161,6 +163,7 @@ fn set_joined(name: &'static str, theirs: Option<Vec<u8>>, ours: &str, headers: 
 }
 
 fn write_triple(
+    out: &mut String,
     names: &Triple,
     ours: &render::Binding,
     reset: Option<u64>,
@@ -175,10 +178,10 @@ fn write_triple(
     if !refused && headers.get(names.remaining).is_some_and(restricts) {
         return;
     }
-    headers.set(names.limit, ours.quota.to_string().as_bytes());
-    headers.set(names.remaining, ours.remaining.to_string().as_bytes());
+    headers.set(names.limit, render::integer(out, ours.quota));
+    headers.set(names.remaining, render::integer(out, ours.remaining));
     match reset {
-        Some(reset) => headers.set(names.reset, reset.to_string().as_bytes()),
+        Some(reset) => headers.set(names.reset, render::integer(out, reset)),
         // Upstream's reset beside our limit would be told of the wrong policy.
         None => headers.remove(names.reset),
     }

@@ -29,6 +29,8 @@ pub enum Identity<'a> {
     Bare(&'a [u8]),
     /// A value with what it is, `TAG=VALUE`, so that it cannot be taken for another source's.
     Tagged(&'a str, &'a [u8]),
+    /// The value of the header of a name, tagged `header.NAME`.
+    Header(&'a str, &'a [u8]),
 }
 
 /// Builds the key of one bucket.
@@ -52,6 +54,12 @@ pub fn store_key<'a>(
             Identity::Bare(value) => push_value(&mut key, value),
             Identity::Tagged(tag, value) => {
                 push_value(&mut key, tag.as_bytes());
+                key.push('=');
+                push_value(&mut key, value);
+            }
+            Identity::Header(name, value) => {
+                key.push_str("header.");
+                push_value(&mut key, name.as_bytes());
                 key.push('=');
                 push_value(&mut key, value);
             }

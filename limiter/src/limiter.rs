@@ -134,7 +134,7 @@ impl Limiter {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) -> Step {
-        let applied = demands(&self.policies, attributes).into_iter().map(Applied::new).collect();
+        let applied = demands(&self.policies, attributes).map(Applied::new).collect();
         let deadline = now.after(self.timeout);
         let waiting = Waiting { applied, deadline, is_gone: false, has_waited: false };
         let decision = self.advance(request, waiting, slots, now);

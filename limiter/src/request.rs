@@ -1,6 +1,5 @@
 //! What a request is to the policies: which apply, and on which store key each counts it.
 
-use core::cell::OnceCell;
 use core::net::IpAddr;
 use std::borrow::Cow;
 
@@ -61,18 +60,18 @@ pub struct Demand {
 }
 
 /// The policies that apply to a request, in their order. Unlimited ones leave no trace.
-pub fn demands(policies: &[Policy], attributes: &mut dyn Attributes) -> Vec<Demand> {
-    let mut request =
-        Request { attributes, method: None, path: None, address: OnceCell::new(), headers: Vec::new() };
-    let mut demands = Vec::new();
-    for (index, policy) in policies.iter().enumerate() {
+pub fn demands<'a>(
+    policies: &'a [Policy],
+    attributes: &'a mut dyn Attributes,
+) -> impl Iterator<Item = Demand> + 'a {
+    let mut request = Request { attributes, method: None, path: None, network: None, headers: Vec::new() };
+    policies.iter().enumerate().filter_map(move |(index, policy)| {
         if policy.limit == Limit::Unlimited || !request.matches(&policy.matcher) {
-            continue;
+            return None;
         }
         let key = if policy.limit == Limit::Blocked { String::new() } else { request.key(policy) };
-        demands.push(Demand { policy: index, key });
-    }
-    demands
+        Some(Demand { policy: index, key })
+    })
 }
 
 /// Attributes that have been read once.
@@ -80,11 +79,14 @@ struct Request<'a> {
     attributes: &'a mut dyn Attributes,
     method: Option<Vec<u8>>,
     path: Option<Vec<u8>>,
-    address: OnceCell<Option<IpAddr>>,
-    headers: Vec<(String, Option<Vec<u8>>)>,
+    network: Option<Network>,
+    headers: Vec<(&'a str, Option<Vec<u8>>)>,
 }
 
-impl Request<'_> {
+/// Where a client is, where that is known; see [`client_network`].
+struct Network(Option<String>);
+
+impl<'a> Request<'a> {
     fn matches(&mut self, matcher: &Match) -> bool {
         if !matcher.methods.is_empty() {
             let method = self.method();
@@ -99,45 +101,56 @@ impl Request<'_> {
         }
     }
 
-    fn key(&mut self, policy: &Policy) -> String {
-        let mut identities: Vec<(Cow<'_, str>, Option<Vec<u8>>)> = Vec::new();
-        let mut scopes: Vec<Vec<u8>> = Vec::new();
+    fn key(&mut self, policy: &'a Policy) -> String {
+        // What is needed is read first, so that the key is then written from what is kept, without copies.
         for part in &policy.key {
             match part {
-                KeyPart::Identity(sources) => identities.push(self.identity(sources)),
-                KeyPart::Scope(Scope::Method) => scopes.push(self.method().to_vec()),
-                KeyPart::Scope(Scope::Path) => scopes.push(self.path().to_vec()),
+                KeyPart::Identity(sources) => self.read_identity(sources),
+                KeyPart::Scope(Scope::Method) => drop(self.method()),
+                KeyPart::Scope(Scope::Path) => drop(self.path()),
             }
         }
-        let identities = identities.iter().map(|(tag, value)| match value {
-            None => Identity::Anonymous,
-            Some(value) if tag.is_empty() => Identity::Bare(value),
-            Some(value) => Identity::Tagged(tag, value),
+        let identities = policy.key.iter().filter_map(|part| match part {
+            KeyPart::Identity(sources) => Some(self.identity(sources)),
+            KeyPart::Scope(_) => None,
         });
-        store_key(identities, &policy.name, scopes.iter().map(Vec::as_slice))
+        let scopes = policy.key.iter().filter_map(|part| match part {
+            KeyPart::Identity(_) => None,
+            KeyPart::Scope(Scope::Method) => self.method.as_deref(),
+            KeyPart::Scope(Scope::Path) => self.path.as_deref(),
+        });
+        store_key(identities, &policy.name, scopes)
     }
 
-    /// The first source that the request has, with its tag; empty for a header that is asked for first.
+    /// Reads the sources of an identity up to the first that the request has.
+    fn read_identity(&mut self, sources: &'a [Source]) {
+        for source in sources {
+            let is_there = match source {
+                Source::Ip => self.network().is_some(),
+                Source::Header(name) => self.header(name).is_some(),
+            };
+            if is_there {
+                return;
+            }
+        }
+    }
+
+    /// The first source that the request has, as far as they have been read.
     ///
     /// What stands later in a list is tagged, and so is an address: else a client could send another
     /// client's address as its key.
-    fn identity(&mut self, sources: &[Source]) -> (Cow<'static, str>, Option<Vec<u8>>) {
-        for (position, source) in sources.iter().enumerate() {
-            match source {
-                Source::Ip => {
-                    if let Some(address) = self.address() {
-                        return (Cow::Borrowed("ip"), Some(client_network(address).into_bytes()));
-                    }
-                }
-                Source::Header(name) => {
-                    if let Some(value) = self.header(name) {
-                        let tag = if position == 0 { String::new() } else { format!("header.{name}") };
-                        return (Cow::Owned(tag), Some(value));
-                    }
-                }
+    fn identity(&self, sources: &'a [Source]) -> Identity<'_> {
+        let found = sources.iter().enumerate().find_map(|(position, source)| match source {
+            Source::Ip => {
+                let Network(network) = self.network.as_ref()?;
+                Some(Identity::Tagged("ip", network.as_ref()?.as_bytes()))
             }
-        }
-        (Cow::Borrowed(""), None)
+            Source::Header(name) => {
+                let value = self.known_header(name)?.as_deref()?;
+                Some(if position == 0 { Identity::Bare(value) } else { Identity::Header(name, value) })
+            }
+        });
+        found.unwrap_or(Identity::Anonymous)
     }
 
     fn method(&mut self) -> &[u8] {
@@ -160,17 +173,21 @@ impl Request<'_> {
         })
     }
 
-    fn address(&mut self) -> Option<IpAddr> {
-        *self.address.get_or_init(|| self.attributes.address())
+    fn network(&mut self) -> Option<&str> {
+        let network = || Network(self.attributes.address().map(client_network));
+        self.network.get_or_insert_with(network).0.as_deref()
     }
 
-    fn header(&mut self, name: &str) -> Option<Vec<u8>> {
-        if let Some((_, value)) = self.headers.iter().find(|(known, _)| known == name) {
-            return value.clone();
+    fn header(&mut self, name: &'a str) -> Option<&[u8]> {
+        if self.known_header(name).is_none() {
+            let value = self.attributes.header(name).filter(|value| !value.is_empty());
+            self.headers.push((name, value));
         }
-        let value = self.attributes.header(name).filter(|value| !value.is_empty());
-        self.headers.push((name.to_owned(), value.clone()));
-        value
+        self.known_header(name)?.as_deref()
+    }
+
+    fn known_header(&self, name: &str) -> Option<&Option<Vec<u8>>> {
+        self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 }
 
@@ -240,7 +257,7 @@ mod tests {
     }
 
     fn key_of(policy: &Policy, mut fake: Fake) -> String {
-        demands(std::slice::from_ref(policy), &mut fake).remove(0).key
+        demands(std::slice::from_ref(policy), &mut fake).next().unwrap().key
     }
 
     #[test]
@@ -311,7 +328,7 @@ mod tests {
             Policy { limit: Limit::Unlimited, ..with(&[], None) },
         ];
         let mut fake = Fake { method: "POST", target: "//%6frders?x", ..Fake::default() };
-        let matched: Vec<usize> = demands(&policies, &mut fake).iter().map(|demand| demand.policy).collect();
+        let matched: Vec<usize> = demands(&policies, &mut fake).map(|demand| demand.policy).collect();
         assert_eq!(matched, [0, 2]);
     }
 
@@ -326,14 +343,14 @@ mod tests {
             ],
         );
         let mut fake = Fake { method: "GET", target: "/", address: Some("::1"), ..Fake::default() };
-        demands(&[keyed.clone(), keyed], &mut fake);
+        assert_eq!(demands(&[keyed.clone(), keyed], &mut fake).count(), 2);
         assert_eq!(fake.reads, 4);
         let mut fake = Fake::default();
         let by_post = Policy {
             matcher: Match { methods: vec!["POST".into()], path: None },
             ..policy("p", vec![KeyPart::Identity(vec![Source::Ip])])
         };
-        demands(&[by_post], &mut fake);
+        assert_eq!(demands(&[by_post], &mut fake).count(), 0);
         assert_eq!(fake.reads, 1);
     }
 

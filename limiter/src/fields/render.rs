@@ -33,44 +33,48 @@ pub(crate) fn push_quoted(out: &mut String, name: &str) {
 }
 
 /// `RateLimit-Policy`: every policy that applies.
-pub(super) fn policies(items: &[Item<'_>], names: &Names) -> String {
-    let mut out = String::new();
+pub(super) fn policies(out: &mut String, items: &[Item<'_>], names: &Names) {
+    out.clear();
     for (index, item) in items.iter().enumerate() {
-        separate(&mut out);
-        push_quoted(&mut out, names.get(index).unwrap_or(item.name));
-        push_parameter(&mut out, 'q', item.advertised.quota);
+        separate(out);
+        push_quoted(out, names.get(index).unwrap_or(item.name));
+        push_parameter(out, 'q', item.advertised.quota);
         if let Some(window_s) = item.advertised.window_s {
-            push_parameter(&mut out, 'w', window_s);
+            push_parameter(out, 'w', window_s);
         }
     }
-    out
 }
 
 /// `RateLimit-Policy` of draft 06, which knows no names.
-pub(super) fn plain_policies(items: &[Item<'_>]) -> String {
-    let mut out = String::new();
+pub(super) fn plain_policies(out: &mut String, items: &[Item<'_>]) {
+    out.clear();
     for item in items {
-        separate(&mut out);
-        push_integer(&mut out, item.advertised.quota);
+        separate(out);
+        push_integer(out, item.advertised.quota);
         // This draft requires a window. Nothing in a second is as true as nothing at all.
-        push_parameter(&mut out, 'w', item.advertised.window_s.unwrap_or(1));
+        push_parameter(out, 'w', item.advertised.window_s.unwrap_or(1));
     }
-    out
 }
 
 /// `RateLimit`: empty where no state is to be told, as a list without members is not sent.
-pub(super) fn states(items: &[Item<'_>], names: &Names, verdict: Verdict) -> String {
-    let mut out = String::new();
+pub(super) fn states(out: &mut String, items: &[Item<'_>], names: &Names, verdict: Verdict) {
+    out.clear();
     for (index, item) in items.iter().enumerate() {
         let Some(told) = Told::of(item, verdict) else { continue };
-        separate(&mut out);
-        push_quoted(&mut out, names.get(index).unwrap_or(item.name));
-        push_parameter(&mut out, 'r', told.remaining);
+        separate(out);
+        push_quoted(out, names.get(index).unwrap_or(item.name));
+        push_parameter(out, 'r', told.remaining);
         if let Some(reset_us) = told.reset_us {
-            push_parameter(&mut out, 't', seconds(reset_us));
+            push_parameter(out, 't', seconds(reset_us));
         }
     }
-    out
+}
+
+/// A field that is a number.
+pub(super) fn integer(out: &mut String, number: u64) -> &[u8] {
+    out.clear();
+    push_integer(out, number);
+    out.as_bytes()
 }
 
 /// The policy that an older family tells of.
