@@ -26,9 +26,6 @@ use crate::shared_data::SharedSlots;
 /// How often deadlines are looked at while requests wait: what a wait may exceed its timeout by.
 const TICK_MS: u32 = 10;
 
-/// Slots of the table of local buckets. Bounds what a flood of clients can take.
-const TABLE_SLOTS: u32 = 4096;
-
 /// What callouts are addressed to, whatever the cluster is called.
 const AUTHORITY: &str = "tidegate";
 
@@ -76,13 +73,14 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn new(root: u32, config: Config) -> Self {
-        let slots = SharedSlots::of_this_plugin();
-        let table = Table::new(TABLE_SLOTS, slots.seed());
+        let slots = SharedSlots::of_this_plugin(config.slots);
+        let table = Table::new(config.slots, slots.seed());
         let timeout = config.companion.as_ref().map_or(NO_TIMEOUT, |companion| companion.timeout);
         log::info!(
-            "tidegate: policies loaded: {}; local buckets take at most {} bytes of shared data",
+            "tidegate: policies loaded: {}; slots of state: {}, which take at most {} bytes of the proxy's memory",
             config.policies.len(),
-            table.max_bytes()
+            config.slots,
+            slots.max_bytes(&table)
         );
         let metrics = Metrics::new(&config.policies);
         let holder = table.name();

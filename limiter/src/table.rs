@@ -72,7 +72,12 @@ impl Table {
         format!("{name:016x}")
     }
 
-    /// The most bytes that the table's buckets take.
+    /// How many slots it has.
+    pub const fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// The most bytes that are in the slots, without what it costs to keep them.
     pub const fn max_bytes(&self) -> u64 {
         self.slots as u64 * (ENTRIES_PER_SLOT * MAX_ENTRY_BYTES) as u64
     }

@@ -19,6 +19,7 @@ mod policy;
 mod report;
 mod shown;
 mod spot;
+mod state;
 mod sync;
 mod token;
 mod words;
@@ -35,6 +36,7 @@ pub use policy::MAX_POLICIES;
 pub use report::{Errors, MAX_ERRORS};
 pub use shown::MAX_SHOWN_CHARS;
 pub use spot::MAX_WHOLE;
+pub use state::{DEFAULT_SLOTS, MAX_SLOTS};
 pub use token::MAX_TOKEN_BYTES;
 
 use crate::report::Report;
@@ -48,17 +50,16 @@ pub struct Config {
     pub companion: Option<Companion>,
     /// The families of response fields, each at most once, in the order of the configuration.
     pub families: Vec<Family>,
+    /// The slots of the table of local buckets and leases: 1 to [`MAX_SLOTS`].
+    pub slots: u32,
     /// One to [`MAX_POLICIES`] policies with different names, in the order of the configuration.
     pub policies: Vec<Policy>,
 }
 
 const FORM: &str = "use an object with \"policies\"";
 const WORDS: Words = Words {
-    known: &["companion", "headers", "policies"],
-    later: &[
-        ("response", "remove it: the answer is 429 with a JSON body"),
-        ("state", "remove it: the size of the state is fixed"),
-    ],
+    known: &["companion", "headers", "state", "policies"],
+    later: &[("response", "remove it: the answer is 429 with a JSON body")],
 };
 
 /// Reads a configuration.
@@ -74,13 +75,21 @@ pub fn parse(bytes: &[u8]) -> Result<Config, Errors> {
 
 /// Reads the parts that can be read: what cannot is in the report, and makes the rest of no use.
 fn read(spot: &Spot<'_>, report: &mut Report) -> Config {
-    let mut config = Config { companion: None, families: headers::DEFAULT.to_vec(), policies: Vec::new() };
+    let mut config = Config {
+        companion: None,
+        families: headers::DEFAULT.to_vec(),
+        slots: DEFAULT_SLOTS,
+        policies: Vec::new(),
+    };
     let Ok(fields) = spot.object(&WORDS, FORM, report) else { return config };
     if let Some(spot) = fields.optional("companion") {
         config.companion = companion::read(&spot, report).ok();
     }
     if let Some(spot) = fields.optional("headers") {
         config.families = headers::read(&spot, report).unwrap_or_default();
+    }
+    if let Some(spot) = fields.optional("state") {
+        config.slots = state::read(&spot, report).unwrap_or(DEFAULT_SLOTS);
     }
     if let Ok(spot) = fields.required("policies", policy::FORM, report) {
         config.policies = policy::read_all(&spot, report);

@@ -59,18 +59,26 @@ impl<'a> Spot<'a> {
 
     /// A whole number from 1 to [`MAX_WHOLE`]. `zero` is the remedy where it is 0.
     pub(crate) fn positive(&self, zero: &'static str, report: &mut Report) -> Result<u64, Reported> {
+        self.positive_up_to(MAX_WHOLE, zero, report)
+    }
+
+    /// The same up to `most`, which is not above [`MAX_WHOLE`].
+    pub(crate) fn positive_up_to(
+        &self,
+        most: u64,
+        zero: &'static str,
+        report: &mut Report,
+    ) -> Result<u64, Reported> {
         let (problem, remedy) = match *self.node {
             Node::Whole(0) => (Problem::Zero, Remedy::Do(zero)),
-            Node::Whole(number) if number <= MAX_WHOLE => return Ok(number),
+            Node::Whole(number) if number <= most => return Ok(number),
             Node::Negative(_) => (Problem::Negative, Remedy::Do("use 1 or more")),
             Node::Float(number) if number < 0.0 => (Problem::Negative, Remedy::Do("use 1 or more")),
             Node::Float(0.0) => (Problem::Zero, Remedy::Do(zero)),
-            Node::Whole(_) => (Problem::TooLarge, Remedy::AtMost(MAX_WHOLE)),
-            // `MAX_WHOLE` is a power of two: the conversion loses nothing.
+            Node::Whole(_) => (Problem::TooLarge, Remedy::AtMost(most)),
+            // Up to `MAX_WHOLE` the conversion loses nothing.
             #[expect(clippy::cast_precision_loss, reason = "see above")]
-            Node::Float(number) if number > MAX_WHOLE as f64 => {
-                (Problem::TooLarge, Remedy::AtMost(MAX_WHOLE))
-            }
+            Node::Float(number) if number > most as f64 => (Problem::TooLarge, Remedy::AtMost(most)),
             Node::Float(number) if number.fract() != 0.0 => {
                 (Problem::Fraction, Remedy::Do("round it to 1 or more"))
             }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use limiter::fields::{Family, Reset};
 use limiter::policy::{KeyPart, Limit, Match, OnFailure, PathMatch, Policy, Scope, Source, Sync};
 use limiter::quota::TokenBucket;
-use plugin_config::{Companion, Config, DEFAULT_TIMEOUT, parse};
+use limiter::table::Table;
+use plugin_config::{Companion, Config, DEFAULT_SLOTS, DEFAULT_TIMEOUT, MAX_SLOTS, parse};
 
 fn config(json: &str) -> Config {
     parse(json.as_bytes()).unwrap_or_else(|errors| panic!("{json} is refused:\n{errors}"))
@@ -31,6 +32,7 @@ fn a_whole_configuration_gives_its_policies() {
     let expected = Config {
         companion: Some(Companion { cluster: "tidegate".into(), timeout: Duration::from_millis(20) }),
         families: vec![Family::Draft11, Family::XRateLimit { reset: Reset::Delta }],
+        slots: DEFAULT_SLOTS,
         policies: vec![
             Policy {
                 name: "per-ip".into(),
@@ -165,4 +167,24 @@ fn a_limit_is_leased_unless_said() {
     assert_eq!(written(r#", "sync": "lease""#), Sync::Lease(OnFailure::Open));
     let closed = OnFailure::Closed { retry_after: Duration::from_secs(5) };
     assert_eq!(written(r#", "on_failure": {"closed": {"retry_after": "5s"}}"#), Sync::Lease(closed));
+}
+
+#[test]
+fn the_state_has_as_many_slots_as_it_says() {
+    let slots = |state: &str| {
+        let policies = r#""policies": [{"name": "a", "key": ["ip"], "limit": "unlimited"}]"#;
+        config(&format!("{{{policies}{state}}}")).slots
+    };
+    assert_eq!(slots(""), DEFAULT_SLOTS);
+    assert_eq!(slots(r#", "state": {"slots": 1}"#), 1);
+    // As Envoy hands over the number of a `Struct`.
+    assert_eq!(slots(r#", "state": {"slots": 524288.0}"#), MAX_SLOTS);
+}
+
+#[test]
+fn the_largest_state_stays_below_a_gibibyte_in_the_proxy() {
+    let values = Table::new(MAX_SLOTS, [0; 16]).max_bytes();
+    // What the proxy takes beyond them, as the filter reckons it, with a long name of the plugin.
+    let overhead = values / 3 + u64::from(MAX_SLOTS) * 256;
+    assert!(values + overhead < 1 << 30);
 }

@@ -7,8 +7,9 @@ use std::fmt::Write as _;
 
 use plugin_config::parse;
 
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 7] = [
     ("document", include_str!("refused/document.txt")),
+    ("state", include_str!("refused/state.txt")),
     ("policy", include_str!("refused/policy.txt")),
     ("match", include_str!("refused/match.txt")),
     ("key", include_str!("refused/key.txt")),
