@@ -5,6 +5,8 @@
 
 mod attributes;
 mod companion_health;
+#[cfg(feature = "crash-test")]
+mod crash_test;
 mod host;
 mod metrics;
 mod response;

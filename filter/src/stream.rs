@@ -37,6 +37,8 @@ impl Context for Stream {}
 
 impl HttpContext for Stream {
     fn on_http_request_headers(&mut self, _: usize, _: bool) -> Action {
+        #[cfg(feature = "crash-test")]
+        crate::crash_test::crash_if_asked();
         let mut worker = self.worker.borrow_mut();
         let action = worker.on_request(self.id, &self.decided);
         if !worker.has_effects() {
