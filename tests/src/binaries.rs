@@ -28,6 +28,10 @@ pub(crate) fn filter() -> PathBuf {
     find("TIDEGATE_WASM", "dist/tidegate.wasm", "make build")
 }
 
+pub(crate) fn crash_test_filter() -> PathBuf {
+    find("TIDEGATE_CRASH_TEST_WASM", "dist/tidegate-crash-test.wasm", "make crash-test-wasm")
+}
+
 pub(crate) fn envoy() -> PathBuf {
     find("TIDEGATE_ENVOY", ".tools/bin/envoy", "make tools")
 }

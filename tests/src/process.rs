@@ -93,6 +93,15 @@ impl Process {
         self.logs.folder()
     }
 
+    /// The memory that the process has in use at present, as the kernel counts it (`VmRSS`).
+    pub fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.expect("the kernel tells of a running child");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        kib.expect("a running process has memory") * 1024
+    }
+
     /// Holds the process (SIGSTOP), all of its threads: its sockets stay open and nothing answers.
     pub fn stop(&self) {
         self.signal(Signal::STOP);

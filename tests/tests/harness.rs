@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use harness::{
-    Answer, CompanionAt, Envoy, FakeAnswer, FakeCompanion, Overhead, Reply, Resp, Store, Upstream,
-    raw_request, slowest,
+    Answer, CompanionAt, Delivery, Envoy, FakeAnswer, FakeCompanion, Module, Overhead, Refused, Reply, Resp,
+    Store, Upstream, raw_request, slowest, until,
 };
 use serde_json::json;
 
@@ -44,7 +44,7 @@ async fn envoy_answers_by_itself_and_counts_and_logs_it() {
     let answer = envoy.get("/a//b/../c").await;
     assert_eq!((answer.status, answer.text().as_str()), (200, "admitted\n"));
     assert_eq!(envoy.counter("http.ingress.downstream_rq_2xx").await, 1);
-    let log = harness::until("the access log", Duration::from_secs(5), async || {
+    let log = until("the access log", Duration::from_secs(5), async || {
         Some(envoy.access_log()).filter(|lines| !lines.is_empty())
     });
     assert_eq!(log.await, ["200 direct_response"]);
@@ -115,9 +115,52 @@ async fn the_time_that_an_answer_takes_is_seen_and_is_not_overhead() {
     assert!(slowest(&answers) <= delay + overhead.slowest() + delay / 2);
 
     envoy.stop();
-    harness::until("overhead while Envoy is held", Duration::from_secs(5), async || {
+    until("overhead while Envoy is held", Duration::from_secs(5), async || {
         (overhead.slowest() >= delay).then_some(())
     })
     .await;
     envoy.cont();
+}
+
+/// A configuration whose policy allows so many requests.
+fn local(capacity: u64) -> serde_json::Value {
+    json!({ "policies": [{
+        "name": "p",
+        "key": ["ip"],
+        "limit": { "token_bucket": { "capacity": capacity, "rate": "1/d" } },
+        "sync": "local",
+    }] })
+}
+
+#[tokio::test]
+async fn a_running_envoy_takes_another_configuration_and_refuses_a_broken_one() {
+    for delivery in [Delivery::Listener, Delivery::Extension] {
+        let mut envoy = Envoy::builder().filter(&local(5)).delivery(delivery).start().await;
+        let allowed = async |envoy: &Envoy| envoy.get("/").await.header("ratelimit-policy");
+        assert_eq!(allowed(&envoy).await.as_deref(), Some("\"p\";q=5;w=432000"), "{delivery:?}");
+
+        envoy.reload(&local(7)).await;
+        until("the workers to take the configuration", Duration::from_secs(10), async || {
+            (allowed(&envoy).await.as_deref() == Some("\"p\";q=7;w=604800")).then_some(())
+        })
+        .await;
+
+        let taken = envoy.try_reload("{\"policies\": 1}").await;
+        assert_eq!(taken, Err(Refused), "{delivery:?}");
+        assert!(envoy.log().contains("tidegate: configuration refused: policies"), "{delivery:?}");
+        assert_eq!(allowed(&envoy).await.as_deref(), Some("\"p\";q=7;w=604800"), "{delivery:?}");
+
+        envoy.reload(&local(9)).await;
+        envoy.assert_no_vm_crash().await;
+    }
+}
+
+#[tokio::test]
+async fn a_module_that_does_nothing_runs_with_any_configuration() {
+    let builder = Envoy::builder().filter_text("anything").module(Module::Noop);
+    let mut envoy = builder.delivery(Delivery::Listener).start().await;
+    assert_eq!(envoy.get("/").await.status, 200);
+    envoy.reload(&json!({ "else": 1 })).await;
+    assert_eq!(envoy.get("/").await.status, 200);
+    envoy.assert_no_vm_crash().await;
 }

@@ -14,6 +14,15 @@ const VM_FAILURE: &str = " failed: Uncaught";
 /// when the first request after a crash comes: a VM that died in its last callback is not in them.
 const VM_RELOADS: &str = "wasm.tidegate.vm_reload";
 
+/// Memory in use, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// All of the process, as the kernel counts it.
+    pub resident: u64,
+    /// What Envoy's own allocator has given out: without the memory of the filter's VMs.
+    pub allocated: u64,
+}
+
 /// The listener's address, once it takes requests.
 pub(super) async fn ready_listener(admin: SocketAddr) -> Option<SocketAddr> {
     let client = client();
@@ -46,6 +55,16 @@ impl Envoy {
         let stats = self.admin("/stats?format=json").await.json();
         let all = stats["stats"].as_array().expect("the statistics are a list");
         all.iter().filter_map(name_and_value).collect()
+    }
+
+    /// The memory that Envoy has in use at present.
+    pub async fn memory(&self) -> Memory {
+        let told = self.admin("/memory").await.json();
+        let allocated = told["allocated"].as_str().and_then(|number| number.parse().ok());
+        Memory {
+            resident: self.process.resident_bytes(),
+            allocated: allocated.unwrap_or_else(|| panic!("no memory in {told}")),
+        }
     }
 
     /// How often a VM of the filter has died, by Envoy's log, which tells it at once.

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::reload::Delivery;
+
 /// The access log, in the folder of the process.
 pub(super) const ACCESS_LOG: &str = "access.log";
 
@@ -15,6 +17,11 @@ pub(super) const LISTENER: &str = "under_test";
 
 /// The name that plugin configurations give the companion's cluster.
 pub(super) const COMPANION_CLUSTER: &str = "tidegate";
+
+/// The name of the filter, under which Envoy counts what is delivered of it.
+const FILTER: &str = "tidegate";
+
+const WASM: &str = "type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm";
 
 const HTTP_CONNECTION_MANAGER: &str =
     "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
@@ -49,30 +56,65 @@ pub(super) struct Bootstrap {
     pub(super) upstream: Option<SocketAddr>,
     pub(super) routes: Vec<Value>,
     pub(super) stream_idle_timeout: String,
+    pub(super) has_access_log: bool,
+    pub(super) delivery: Delivery,
 }
 
 impl Bootstrap {
-    /// The whole file. Envoy chooses the ports itself.
-    pub(super) fn render(&self, wasm: &Path) -> Value {
+    /// The whole file. Envoy chooses the ports itself. `folder` is where it finds what is delivered later.
+    pub(super) fn render(&self, wasm: &Path, folder: &Path) -> Value {
         let mut clusters = Vec::new();
         if let Some(addr) = self.upstream {
             clusters.push(cluster("upstream", Some(addr)));
         }
         clusters.extend(self.companion_cluster());
-        json!({
+        let mut bootstrap = json!({
             "node": { "id": "test-proxy", "cluster": "test" },
             "admin": { "address": address(SocketAddr::from(([127, 0, 0, 1], 0))) },
-            "static_resources": { "listeners": [self.listener(wasm)], "clusters": clusters },
-        })
+            "static_resources": { "clusters": clusters },
+        });
+        let source = json!({ "path_config_source": { "path": folder.join(Delivery::FILE) } });
+        match self.delivery {
+            Delivery::AtStart => {
+                let filter = self.filter.iter().map(|configuration| wasm_filter(configuration, wasm));
+                bootstrap["static_resources"]["listeners"] = json!([self.listener(filter.collect())]);
+            }
+            Delivery::Listener => bootstrap["dynamic_resources"] = json!({ "lds_config": source }),
+            Delivery::Extension => {
+                let discovered = json!({
+                    "name": FILTER,
+                    "config_discovery": { "config_source": source, "type_urls": [WASM] },
+                });
+                bootstrap["static_resources"]["listeners"] = json!([self.listener(vec![discovered])]);
+            }
+        }
+        bootstrap
     }
 
-    fn listener(&self, wasm: &Path) -> Value {
-        let mut http_filters: Vec<Value> =
-            self.filter.iter().map(|configuration| wasm_filter(configuration, wasm)).collect();
+    /// What Envoy finds in the file that it watches, if it watches one.
+    pub(super) fn delivered(&self, wasm: &Path) -> Option<Value> {
+        let mut filter = self.filter.iter().map(|configuration| wasm_filter(configuration, wasm));
+        match self.delivery {
+            Delivery::AtStart => None,
+            Delivery::Listener => {
+                let mut listener = self.listener(filter.collect());
+                listener["@type"] = json!("type.googleapis.com/envoy.config.listener.v3.Listener");
+                Some(listener)
+            }
+            Delivery::Extension => {
+                let mut filter = filter.next_back().expect("a filter is what is delivered");
+                filter["@type"] = json!("type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig");
+                Some(filter)
+            }
+        }
+    }
+
+    fn listener(&self, mut http_filters: Vec<Value>) -> Value {
         http_filters.push(json!({
             "name": "envoy.filters.http.router",
             "typed_config": { "@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router" },
         }));
+        let access_log = if self.has_access_log { vec![access_log()] } else { Vec::new() };
         let manager = json!({
             "@type": HTTP_CONNECTION_MANAGER,
             "stat_prefix": "ingress",
@@ -85,7 +127,7 @@ impl Bootstrap {
             // default is a second, which every raw request would wait for.
             "delayed_close_timeout": "0.05s",
             "stream_idle_timeout": self.stream_idle_timeout,
-            "access_log": [access_log()],
+            "access_log": access_log,
             "http_filters": http_filters,
             "route_config": {
                 "name": "test",
@@ -138,9 +180,9 @@ impl Bootstrap {
 
 fn wasm_filter(configuration: &str, wasm: &Path) -> Value {
     json!({
-        "name": "tidegate",
+        "name": FILTER,
         "typed_config": {
-            "@type": "type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm",
+            "@type": WASM,
             "config": {
                 "name": "tidegate",
                 "root_id": "tidegate",

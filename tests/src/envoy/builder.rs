@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::bootstrap::{Bootstrap, COMPANION_CLUSTER, CompanionAt};
+use super::reload::{Delivery, Source};
 use super::{Envoy, admin};
 use crate::binaries;
 use crate::logs::Logs;
+use crate::module::Module;
 use crate::process::{Process, Program};
 use crate::wait::START_DEADLINE;
 
@@ -17,6 +19,7 @@ use crate::wait::START_DEADLINE;
 #[must_use]
 pub struct EnvoyBuilder {
     bootstrap: Bootstrap,
+    module: Module,
     workers: u32,
     log_level: String,
     wasm_log_level: String,
@@ -33,8 +36,16 @@ impl Default for EnvoyBuilder {
             upstream: None,
             routes: Vec::new(),
             stream_idle_timeout: "5s".to_owned(),
+            has_access_log: true,
+            delivery: Delivery::AtStart,
         };
-        Self { bootstrap, workers: 1, log_level: "warn".to_owned(), wasm_log_level: "info".to_owned() }
+        Self {
+            bootstrap,
+            module: Module::Shipped,
+            workers: 1,
+            log_level: "warn".to_owned(),
+            wasm_log_level: "info".to_owned(),
+        }
     }
 }
 
@@ -47,6 +58,19 @@ impl EnvoyBuilder {
     /// Adds the filter with a plugin configuration that need not be JSON.
     pub fn filter_text(mut self, configuration: &str) -> Self {
         self.bootstrap.filter = Some(configuration.to_owned());
+        self
+    }
+
+    /// Runs another module than the filter as it is shipped.
+    pub fn module(mut self, module: Module) -> Self {
+        self.module = module;
+        self
+    }
+
+    /// How the filter's configuration comes to Envoy, which can be another one later where it does not come at
+    /// the start: [`Envoy::reload`].
+    pub fn delivery(mut self, delivery: Delivery) -> Self {
+        self.bootstrap.delivery = delivery;
         self
     }
 
@@ -98,6 +122,12 @@ impl EnvoyBuilder {
         self
     }
 
+    /// Writes no access log, for a test of more requests than anybody reads of.
+    pub fn without_access_log(mut self) -> Self {
+        self.bootstrap.has_access_log = false;
+        self
+    }
+
     /// Envoy's log level; `warn` unless said. The filter's own log is shown from `info` on.
     pub fn log_level(mut self, level: &str) -> Self {
         level.clone_into(&mut self.log_level);
@@ -112,7 +142,7 @@ impl EnvoyBuilder {
 
     /// Starts Envoy and waits until its listener takes requests.
     pub async fn start(self) -> Envoy {
-        let mut process = self.spawn();
+        let (mut process, source) = self.spawn();
         let address_file = process.folder().join(ADMIN_ADDRESS);
         let (admin, listener) = process
             .ready("Envoy's listener", START_DEADLINE, async || {
@@ -120,23 +150,26 @@ impl EnvoyBuilder {
                 Some((admin, admin::ready_listener(admin).await?))
             })
             .await;
-        Envoy::new(process, admin, listener)
+        Envoy::new(process, source, admin, listener)
     }
 
     /// Starts an Envoy that must not load, and returns what it printed before it ended.
     pub async fn expect_refused(self) -> String {
-        let mut process = self.spawn();
+        let (mut process, _) = self.spawn();
         let status = process.exited(START_DEADLINE).await;
         assert!(!status.success(), "Envoy ended without an error");
         process.log()
     }
 
-    fn spawn(self) -> Process {
-        let wasm = if self.bootstrap.filter.is_some() { binaries::filter() } else { PathBuf::new() };
+    fn spawn(self) -> (Process, Source) {
         let logs = Logs::new("envoy");
+        let has_filter = self.bootstrap.filter.is_some();
+        let wasm = if has_filter { self.module.file(logs.folder()) } else { PathBuf::new() };
         let file = logs.folder().join("envoy.json");
-        std::fs::write(&file, self.bootstrap.render(&wasm).to_string())
+        std::fs::write(&file, self.bootstrap.render(&wasm, logs.folder()).to_string())
             .expect("the configuration can be written");
+        let source = Source { bootstrap: self.bootstrap, wasm, version: 1 };
+        source.deliver(logs.folder());
         let program = Program::new(binaries::envoy())
             .arg("--config-path", file)
             .arg("--admin-address-path", ADMIN_ADDRESS)
@@ -146,8 +179,10 @@ impl EnvoyBuilder {
             // The access log is looked at by tests; ten seconds, Envoy's default, is long for them.
             .arg("--file-flush-interval-msec", "50")
             // What Envoys on one machine would share is what hot restart needs, and no test does.
-            .args(["--disable-hot-restart"]);
-        Process::start_in(logs, program)
+            .args(["--disable-hot-restart"])
+            // Connections of a listener that was replaced end soon, and so does its configuration.
+            .args(["--drain-time-s", "1"]);
+        (Process::start_in(logs, program), source)
     }
 }
 

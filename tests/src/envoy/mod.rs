@@ -3,12 +3,15 @@
 mod admin;
 mod bootstrap;
 mod builder;
+mod reload;
 mod timed;
 
 use std::net::SocketAddr;
 
+pub use admin::Memory;
 pub use bootstrap::CompanionAt;
 pub use builder::EnvoyBuilder;
+pub use reload::{Delivery, Refused};
 pub use timed::{Overhead, Timed, slowest};
 
 use crate::answer::{Answer, client};
@@ -19,6 +22,7 @@ use crate::raw::raw_request;
 #[derive(Debug)]
 pub struct Envoy {
     process: Process,
+    source: reload::Source,
     admin: SocketAddr,
     listener: SocketAddr,
     client: reqwest::Client,
@@ -98,7 +102,7 @@ impl Envoy {
         self.process.kill();
     }
 
-    fn new(process: Process, admin: SocketAddr, listener: SocketAddr) -> Self {
-        Self { process, admin, listener, client: client() }
+    fn new(process: Process, source: reload::Source, admin: SocketAddr, listener: SocketAddr) -> Self {
+        Self { process, source, admin, listener, client: client() }
     }
 }
