@@ -38,6 +38,7 @@ mod fake_companion;
 mod flood;
 mod load;
 mod logs;
+mod meter;
 mod module;
 mod plugin;
 mod ports;
@@ -55,6 +56,7 @@ pub use envoy::{CompanionAt, Delivery, Envoy, EnvoyBuilder, Memory, Overhead, Re
 pub use fake_companion::{FakeAnswer, FakeCompanion};
 pub use flood::{Flooded, flood};
 pub use load::{Shot, load};
+pub use meter::{fullest_span, slowest_shot_s};
 pub use module::Module;
 pub use plugin::plugin;
 pub use ports::{free_port, refusing_addr};

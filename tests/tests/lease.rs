@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use harness::{Companion, Envoy, Shot, Store, StoreKind, load};
+use harness::{Companion, Envoy, Shot, Store, StoreKind, fullest_span, load, slowest_shot_s};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -88,28 +88,14 @@ async fn three_envoys_stay_within_the_formula_for_a_minute() {
     }
     let shots: Vec<Shot> = loads.join_all().await.into_iter().flatten().collect();
     let seconds = begun.elapsed().as_secs_f64();
-    let mut times: Vec<f64> = shots
-        .iter()
-        .filter(|shot| shot.status == 200)
-        .map(|shot| shot.answered_at.duration_since(begun).as_secs_f64())
-        .collect();
-    times.sort_by(f64::total_cmp);
-    // What a client sees of two admissions may be closer together than they were, by what an answer takes.
-    let slowest = shots.iter().map(|shot| shot.took.as_secs_f64()).fold(0.0, f64::max);
-    // A meter that every admission fills and time empties exceeds the bound if and only if some span does.
-    let (mut level, mut last, mut highest) = (0.0_f64, 0.0, 0.0_f64);
-    for time in &times {
-        level = (level - (time - last) * PER_SECOND).max(0.0) + 1.0;
-        last = *time;
-        highest = highest.max(level);
-    }
-    let bound = CAPACITY + PER_SECOND * (TTL_S + slowest);
+    let highest = fullest_span(&shots, begun, PER_SECOND);
+    let bound = CAPACITY + PER_SECOND * (TTL_S + slowest_shot_s(&shots));
     let total = CAPACITY + PER_SECOND * seconds;
     println!(
         "{} requests in {seconds:.1} s: {} admitted of {total:.0}; the fullest span {highest:.1} of {bound:.1}",
         shots.len(),
-        times.len()
+        admitted(&shots)
     );
     assert!(highest <= bound);
-    assert!(times.len() as f64 >= 0.9 * total);
+    assert!(admitted(&shots) as f64 >= 0.9 * total);
 }
