@@ -3,4 +3,5 @@
 mod clients;
 mod crash;
 mod limits;
+mod steady;
 mod three;
