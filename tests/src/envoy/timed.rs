@@ -43,6 +43,27 @@ impl Envoy {
         headers: &[(&str, &str)],
         count: usize,
     ) -> Vec<Timed> {
+        self.requests(period, path, headers, count).join_all().await
+    }
+
+    /// Sends `count` equal requests at the same time; who waits for the value has all answers, and may do
+    /// something else before.
+    pub fn start_at_once(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        count: usize,
+    ) -> JoinHandle<Vec<Timed>> {
+        tokio::spawn(self.requests(Duration::ZERO, path, headers, count).join_all())
+    }
+
+    fn requests(
+        &self,
+        period: Duration,
+        path: &str,
+        headers: &[(&str, &str)],
+        count: usize,
+    ) -> JoinSet<Timed> {
         let mut requests = JoinSet::new();
         let mut delay = Duration::ZERO;
         for _ in 0..count {
@@ -58,7 +79,7 @@ impl Envoy {
             });
             delay += period;
         }
-        requests.join_all().await
+        requests
     }
 }
 

@@ -15,6 +15,9 @@ pub(crate) const BUSY_PER_SECOND: f64 = 20.0;
 /// How long a lease of the busy limit lasts, as `docs/policies.md` states it.
 pub(crate) const BUSY_TTL_S: f64 = 0.2;
 
+/// How long a request waits for the companion.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
+
 /// How long a lease of the limit `kept` lasts at most.
 const KEPT_TTL_US: u64 = 10_000_000;
 
@@ -41,7 +44,7 @@ pub(crate) fn config(capacity: u64) -> Value {
     let mut policies: Vec<Value> = SYNCS.iter().map(|sync| policy(sync, sync, capacity, "1/d")).collect();
     policies.extend(SYNCS.map(|sync| policy(&format!("busy-{sync}"), sync, 50, "20/s")));
     policies.push(policy("kept", "lease", 50_000, "1/d"));
-    json!({ "companion": { "cluster": "tidegate", "timeout": "2s" }, "policies": policies })
+    json!({ "companion": { "cluster": "tidegate", "timeout": format!("{}s", TIMEOUT.as_secs()) }, "policies": policies })
 }
 
 /// New connections in a row whose requests must be decided before all workers are taken to do so: a connection

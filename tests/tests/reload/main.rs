@@ -5,3 +5,4 @@ mod crash;
 mod limits;
 mod steady;
 mod three;
+mod waiting;
