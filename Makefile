@@ -1,7 +1,7 @@
 # The front door of Tidegate. `make help` lists the targets from their comments.
 
 .DEFAULT_GOAL := help
-.PHONY: help build wasm crash-test-wasm companion test demo lint lint-filter fmt tools clean
+.PHONY: help build wasm crash-test-wasm companion test demo bench bench-programs lint lint-filter fmt tools clean
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
@@ -10,10 +10,11 @@ export CARGO_TARGET_DIR ?= target
 
 WASM_TARGET := wasm32-wasip1
 SHELL_SCRIPTS := tools/install tools/need .ci/run
-PYTHON_SCRIPTS := tools/wasm_module.py envoy/demo.py
+PYTHON_SCRIPTS := tools/wasm_module.py envoy/demo.py $(wildcard bench/*.py)
 
-# The filter links for a proxy only, so whatever runs or lints on the host leaves it out.
-ON_HOST := --workspace --exclude tidegate-filter
+# Filters link for a proxy only, so whatever runs or lints on the host leaves them out.
+FILTERS := tidegate-filter tidegate-bench-noop
+ON_HOST := --workspace $(addprefix --exclude ,$(FILTERS))
 
 help: ## lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,11 +52,22 @@ endif
 demo: tools build ## fetches and builds what is missing, and shows a limit at work; DEMO_ONCE=1 ends after that
 	@python3 envoy/demo.py
 
+bench: tools build bench-programs ## compares costs with Envoy's own filter, in 25 minutes; BENCH_QUICK=1 only tries it
+	@tools/need wrk python3
+	@python3 bench/bench.py
+
+bench-programs: wasm
+	cargo build -p tidegate-bench-load --release
+	cargo build -p tidegate-bench-noop --profile wasm --target $(WASM_TARGET)
+	@mkdir -p dist/bench
+	install -m 755 $(CARGO_TARGET_DIR)/release/bench-load dist/bench/bench-load
+	install -m 644 $(CARGO_TARGET_DIR)/$(WASM_TARGET)/wasm/noop.wasm dist/bench/noop.wasm
+
 lint: lint-filter ## checks formatting, and lints Rust, Lua, shell and Python
 	cargo fmt --all --check
 	cargo clippy $(ON_HOST) --all-targets -- -D warnings
 	@tools/need luacheck
-	luacheck lua
+	luacheck lua bench/keys.lua
 	for script in $(SHELL_SCRIPTS); do bash -n $$script; done
 	if command -v shellcheck >/dev/null; then shellcheck --severity=warning $(SHELL_SCRIPTS); fi
 	python3 -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' $(PYTHON_SCRIPTS)
@@ -65,7 +77,7 @@ lint-filter:
 	rustup component add clippy rustfmt
 	rustup target add $(WASM_TARGET)
 # Its dependencies are linted on the host, where some lints see other sizes of numbers.
-	cargo clippy -p tidegate-filter --no-deps --target $(WASM_TARGET) -- -D warnings
+	cargo clippy $(addprefix -p ,$(FILTERS)) --no-deps --target $(WASM_TARGET) -- -D warnings
 	cargo clippy -p tidegate-filter --no-deps --target $(WASM_TARGET) --features crash-test -- -D warnings
 
 fmt: ## formats the Rust code
