@@ -6,6 +6,7 @@ the machine does at a time strikes all alike. README.md in this folder says what
 """
 
 import contextlib
+import json
 import os
 import random
 import shutil
@@ -15,10 +16,12 @@ import tempfile
 import time
 from pathlib import Path
 
+import plot
 import report
 import variants
 from fleet import COMPANION, ENVOY, LOAD, VALKEY, fleet
 from processes import ROOT, BenchError
+from results import Results
 
 QUICK = os.environ.get("BENCH_QUICK") == "1"
 
@@ -31,9 +34,9 @@ def number(name, usual, quick):
 
 
 def main():
-    settings = {
-        "rounds": number("BENCH_ROUNDS", 5, 1),
-        "seconds": number("BENCH_SECONDS", 4, 1),
+    run = {
+        "rounds": number("BENCH_ROUNDS", 7, 1),
+        "seconds": number("BENCH_SECONDS", 2, 1),
         "rate": number("BENCH_RATE", 2000, 500),
     }
     out = Path(os.environ.get("BENCH_OUT") or default_out()).absolute()
@@ -46,10 +49,9 @@ def main():
     # Errors quote the logs, so nothing in the folder is needed afterwards.
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(shutil.rmtree, folder, ignore_errors=True)
-        samples = [measure_round(folder, number, settings) for number in range(settings["rounds"])]
+        samples = [measure_round(folder, number, run) for number in range(run["rounds"])]
     samples = [sample for of_round in samples for sample in of_round]
-    report.write(out, samples, settings, begun)
-    say(f"\n{(out / 'results.md').read_text()}\nWritten to {out}")
+    write(out, samples, run, report.machine(run, begun))
 
 
 def default_out():
@@ -59,26 +61,45 @@ def default_out():
     return ROOT / "bench/results"
 
 
-def measure_round(folder, number, settings):
+def measure_round(folder, number, run):
     samples = []
-    seconds, rounds = settings["seconds"], settings["rounds"]
+    seconds, rounds = run["seconds"], run["rounds"]
     draw = random.Random(number)
-    with fleet(folder) as targets:
+    with fleet(folder, run["rate"]) as targets:
         for route in variants.ROUTES:
             for keys in variants.KEYS:
                 say(f"round {number + 1} of {rounds}: {route}, {keys} key{'s' if keys > 1 else ''}")
-                # First, what compilers and caches do only once. Many keys have to be seen before they are known.
-                for target in targets:
-                    target.closed(route, keys, max(1, seconds // (2 if keys > 1 else 4)), number + 1000)
-                for kind in ("closed", "open"):
-                    for target in draw.sample(targets, len(targets)):
-                        if kind == "closed":
-                            measured = target.closed(route, keys, seconds, number)
-                        else:
-                            measured = target.open(route, keys, seconds, number, settings["rate"])
-                        samples.append({"round": number, "route": route, "keys": keys, "kind": kind,
+                for target in draw.sample(targets, len(targets)):
+                    if warm_up := warm_up_seconds(keys):
+                        target.closed(route, keys, warm_up, number + 1000)
+                    for measure in (target.closed, target.open):
+                        measured = measure(route, keys, seconds, number)
+                        samples.append({"round": number, "route": route, "keys": keys,
                                         "variant": target.variant.slug, **measured})
     return samples
+
+
+def warm_up_seconds(keys):
+    """For what is done only once: by compilers, by leases that grow with the demand, by the first request of a key."""
+    if QUICK:
+        return 0
+    return 1 if keys == 1 else 4
+
+
+def write(out, samples, run, facts):
+    out.mkdir(parents=True, exist_ok=True)
+    results = Results(samples)
+    where = f"{facts['CPU']}."
+    texts = {
+        "results.json": json.dumps({"machine": facts, "run": run, "samples": samples}, indent=0) + "\n",
+        "results.md": report.markdown(results, facts, run),
+        "throughput.svg": plot.throughput(results, where),
+        "cpu.svg": plot.cpu(results, where),
+        "latency.svg": plot.latency(results, where, run["rate"]),
+    }
+    for name, text in texts.items():
+        (out / name).write_text(text)
+    say(f"\n{texts['results.md']}\nWritten to {out}")
 
 
 def say(text):

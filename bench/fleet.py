@@ -4,7 +4,7 @@ import contextlib
 import json
 
 import variants
-from processes import ENVOY_CPUS, ROOT, BenchError, free_port, get, output_of, running
+from processes import ENVOY_CPUS, ROOT, BenchError, Foreign, free_port, get, output_of, running
 
 ENVOY = ROOT / ".tools/bin/envoy"
 VALKEY = ROOT / ".tools/bin/valkey-server"
@@ -15,21 +15,25 @@ KEYS_LUA = ROOT / "bench/keys.lua"
 # As many requests are under way at once in a closed loop, and at most in an open one.
 CONNECTIONS = 64
 
+# How long an answer may take before the run is given up.
+PATIENCE_SECONDS = 10
+
 
 class Target:
     """A variant that is up."""
 
-    def __init__(self, variant, envoy, admin, port, others):
-        self.variant, self.envoy, self.admin, self.port = variant, envoy, admin, port
-        # The companion and the store, where there are some.
-        self.others = others
+    def __init__(self, variant, rate, admin, port, processes, upstream):
+        self.variant, self.rate, self.admin, self.port = variant, rate, admin, port
+        # By name: the Envoy, and the companion and the store where there are some.
+        self.processes = processes
+        self.upstream = upstream
 
     def stats(self):
         _, _, body = get(self.admin, "/stats?format=json")
         return {stat["name"]: stat["value"] for stat in json.loads(body)["stats"] if "value" in stat}
 
     def cpu_seconds(self):
-        return {name: process.cpu_seconds() for name, process in {"envoy": self.envoy, **self.others}.items()}
+        return {name: process.cpu_seconds() for name, process in self.processes.items()}
 
     def probe(self, route, keys):
         """One request, whose answer shows that the route and the filter are there."""
@@ -41,46 +45,52 @@ class Target:
     def closed(self, route, keys, seconds, seed):
         """Each connection sends its next request when the one before is answered: how many can be had."""
         url = f"http://127.0.0.1:{self.port}{variants.path(route, keys)}"
-        wrk = ["wrk", "--threads", 1, "--connections", CONNECTIONS, "--duration", f"{seconds}s"]
-        before, cpu_before = self.stats(), self.cpu_seconds()
-        counted = output_of([*wrk, "--script", KEYS_LUA, url, "--", keys, seed])
-        after, cpu_after = self.stats(), self.cpu_seconds()
+        wrk = ["wrk", "--threads", 1, "--connections", CONNECTIONS, "--duration", f"{seconds}s",
+               "--timeout", f"{PATIENCE_SECONDS}s", "--script", KEYS_LUA, url, "--", keys, seed]
+        counted, result = self.measure(wrk)
         requests = counted["requests"]
         if counted["failed"] or counted["not_2xx"] or not requests:
             raise BenchError(f"{self.variant.name} on {url}: {counted}")
-        self.variant.check(before, after, requests)
-        result = {"per_second": requests / counted["micros"] * 1e6}
-        for name, seconds_before in cpu_before.items():
-            result[f"{name}_cpu_us"] = (cpu_after[name] - seconds_before) / requests * 1e6
-        for name in ("callouts", "evictions"):
-            counter = f"wasmcustom.tidegate.{name}"
-            if counter in after:
-                result[name] = variants.difference(before, after, counter) / requests
-        return result
+        return {"kind": "closed", "per_second": requests / counted["micros"] * 1e6, **result}
 
-    def open(self, route, keys, seconds, seed, rate):
+    def open(self, route, keys, seconds, seed):
         """Requests come at a fixed rate: how long each takes."""
-        before = self.stats()
         command = [LOAD, "open", "--addr", f"127.0.0.1:{self.port}", "--path", variants.path(route, keys),
-                   "--connections", CONNECTIONS, "--keys", keys, "--seed", seed, "--rate", rate,
+                   "--connections", CONNECTIONS, "--keys", keys, "--seed", seed, "--rate", self.rate,
                    "--seconds", seconds]
         if self.variant.field:
             command += ["--expect", self.variant.field]
-        measured = output_of(command)
-        self.variant.check(before, self.stats(), measured["requests"])
-        return measured
+        measured, result = self.measure(command)
+        return {"kind": "open", **measured, "foreign": result["foreign"]}
+
+    def measure(self, load):
+        """What a load counted, and what it cost; an error unless the filter has decided all of it."""
+        foreign = Foreign([*self.processes.values(), self.upstream])
+        before, cpu_before = self.stats(), self.cpu_seconds()
+        counted = output_of(load)
+        after, cpu_after = self.stats(), self.cpu_seconds()
+        requests = counted["requests"]
+        self.variant.check(before, after, requests)
+        result = {"foreign": foreign.share()}
+        for name in self.processes:
+            result[f"{name}_cpu_us"] = (cpu_after[name] - cpu_before[name]) / max(requests, 1) * 1e6
+        for name in ("callouts", "evictions"):
+            counter = f"wasmcustom.tidegate.{name}"
+            if counter in after:
+                result[f"{name}_per_request"] = variants.difference(before, after, counter) / max(requests, 1)
+        return counted, result
 
 
 @contextlib.contextmanager
-def fleet(folder):
+def fleet(folder, rate):
     """Fresh processes, so that no round inherits how the memory of another one happened to be laid out."""
     with contextlib.ExitStack() as stack:
         upstream = stack.enter_context(running("upstream", [LOAD, "upstream"], folder))
         upstream_port = upstream.until("port", lambda: int(upstream.log.read_text()))
-        yield [start(stack, folder, variant, upstream_port) for variant in variants.ALL]
+        yield [start(stack, folder, variant, rate, upstream, upstream_port) for variant in variants.ALL]
 
 
-def start(stack, folder, variant, upstream_port):
+def start(stack, folder, variant, rate, upstream, upstream_port):
     others, companion_port = {}, None
     if variant.needs_companion:
         others, companion_port = start_companion(stack, folder, variant.slug)
@@ -94,7 +104,7 @@ def start(stack, folder, variant, upstream_port):
     envoy.until("readiness", lambda: get(admin, "/ready")[0] == 200)
     _, _, body = get(admin, "/listeners?format=json")
     port = json.loads(body)["listener_statuses"][0]["local_address"]["socket_address"]["port_value"]
-    target = Target(variant, envoy, admin, port, others)
+    target = Target(variant, rate, admin, port, {"envoy": envoy, **others}, upstream)
     for route in variants.ROUTES:
         for keys in variants.KEYS:
             target.probe(route, keys)

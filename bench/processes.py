@@ -5,6 +5,7 @@ import ctypes
 import http.client
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -107,6 +108,26 @@ def output_of(command):
     if process.returncode:
         raise BenchError(f"{' '.join(command)}\nended with {process.returncode}: {errors}")
     return json.loads(out.splitlines()[-1])
+
+
+class Foreign:
+    """How much of the machine's time others than the given processes and the loads take."""
+
+    def __init__(self, processes):
+        self.processes = processes
+        self.start = self.now()
+
+    def now(self):
+        # All time and that of nobody. What runs in interrupts cannot be told apart, and counts as ours.
+        fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+        user, nice, system, _idle, _iowait, _irq, _softirq, steal = fields
+        loads = resource.getrusage(resource.RUSAGE_CHILDREN)
+        ours = sum(process.cpu_seconds() for process in self.processes) + loads.ru_utime + loads.ru_stime
+        return sum(fields) / TICKS_PER_SECOND, (user + nice + system + steal) / TICKS_PER_SECOND - ours
+
+    def share(self):
+        (all_before, foreign_before), (all_after, foreign_after) = self.start, self.now()
+        return max(0, foreign_after - foreign_before) / max(all_after - all_before, 1 / TICKS_PER_SECOND)
 
 
 def free_port():

@@ -1,15 +1,106 @@
-import json, statistics
+"""The Markdown of a run: the machine, the targets, and a table for each setting."""
+
+import os
+import platform
+import shlex
+import subprocess
+import time
+from pathlib import Path
+
 import variants
-def write(out, samples, settings, begun):
-    out.mkdir(parents=True, exist_ok=True)
-    (out/"results.json").write_text(json.dumps(samples))
-    lines=[]
-    for route in variants.ROUTES:
-        for keys in variants.KEYS:
-            for v in variants.ALL:
-                pick=lambda kind,f: [s[f] for s in samples if (s["route"],s["keys"],s["variant"],s["kind"])==(route,keys,v.slug,kind) and f in s]
-                row=[route,str(keys),v.name]
-                for kind,f in [("closed","per_second"),("closed","envoy_cpu_us"),("closed","companion_cpu_us"),("closed","store_cpu_us"),("closed","callouts"),("closed","evictions"),("open","p50_us"),("open","p95_us"),("open","p99_us")]:
-                    x=pick(kind,f); row.append(f"{statistics.median(x):.2f}" if x else "")
-                lines.append(" | ".join(row))
-    (out/"results.md").write_text("\n".join(lines))
+from fleet import CONNECTIONS, ENVOY, VALKEY
+from processes import CPUS, ENVOY_CPUS, OTHER_CPUS, ROOT
+from results import TARGETS, setting_name, settings
+
+VARIABLES = ("BENCH_QUICK", "BENCH_ROUNDS", "BENCH_SECONDS", "BENCH_RATE")
+
+
+def machine(run, begun):
+    """What somebody needs to know to compare these figures with their own."""
+    command = [f"{name}={shlex.quote(os.environ[name])}" for name in VARIABLES if name in os.environ]
+    return {
+        "CPU": f"{cpu_model()}, {len(CPUS)} cores",
+        "Kernel": f"{platform.system()} {platform.release()}, {platform.machine()}",
+        "Envoy": f"{version(ENVOY, 'version: ')}, `--concurrency 1`, on core {numbers(ENVOY_CPUS)}",
+        "Everything else": f"load, upstream, companion and store on core {numbers(OTHER_CPUS)}",
+        "Store": f"Valkey {version(VALKEY, 'v=')}, without persistence",
+        "Date": time.strftime("%Y-%m-%d, %H:%M UTC", time.gmtime(begun)) + f", {(time.time() - begun) / 60:.0f} min",
+        "Commit": commit(),
+        "Command": f"`{' '.join([*command, 'make bench'])}`",
+        "Measured": f"{run['rounds']} rounds; in each, {run['seconds']} s for every variant, setting and kind of load, "
+                    f"over {CONNECTIONS} connections",
+    }
+
+
+def cpu_model():
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.machine()
+
+
+def version(program, before):
+    text = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    # Envoy's is a commit, a version and how it was built.
+    words = text.partition(before)[2].split()[0].split("/")
+    return words[1] if len(words) > 1 else words[0]
+
+
+def commit():
+    def git(*words):
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    # Results that an earlier run has left are no change of what is measured.
+    changed = git("status", "--porcelain", "--", ".", ":!bench/results")
+    return f"`{git('rev-parse', '--short=12', 'HEAD') or 'unknown'}`" + (", with changes" if changed else "")
+
+
+def numbers(cpus):
+    return ", ".join(map(str, cpus))
+
+
+def markdown(results, facts, run):
+    lines = ["# Benchmark results", "", "What is measured, and how, is in [the folder's README](../README.md).", ""]
+    lines += ["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in facts.items())]
+    foreign = results.foreign()
+    lines += ["| Other programs | "
+              f"took {foreign[len(foreign) // 2]:.0%} of the machine in the median measurement, {foreign[-1]:.0%} in the "
+              "worst |", ""]
+    lines += ["## Targets", "", *targets(results), ""]
+    lines += ["![Throughput](throughput.svg)", "", "![CPU time a request](cpu.svg)", "", "![Latency](latency.svg)"]
+    for route, keys in settings():
+        lines += ["", f"## {setting_name(route, keys)}", "", *table(results, route, keys, run["rate"])]
+    return "\n".join(lines) + "\n"
+
+
+def targets(results):
+    yield "A ratio of throughputs, of medians; in brackets the same by Envoy's CPU time a request."
+    yield ""
+    yield "| target, with one hot key | measured | holds | with 100,000 keys |"
+    yield "|---|---|---|---|"
+    for slug, to, route, least in TARGETS:
+        one, many = ((results.ratio("per_second", route, keys, slug, to),
+                      1 / results.ratio("envoy_cpu_us", route, keys, slug, to)) for keys in variants.KEYS)
+        yield (f"| `{slug}` ≥ {least} × {names()[to]}, {route} | {one[0]:.2f} ({one[1]:.2f}) | "
+               f"{'yes' if one[0] >= least else '**no**'} | {many[0]:.2f} ({many[1]:.2f}) |")
+
+
+def names():
+    return {variant.slug: f"`{variant.slug}`" if variant.field else variant.name for variant in variants.ALL}
+
+
+def table(results, route, keys, rate):
+    yield (f"| | requests/s | lowest–highest | of native | CPU µs: Envoy | companion | store | "
+           f"p50 ms at {rate:,}/s | p95 | p99 |")
+    yield "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+    for variant in variants.ALL:
+        slug = variant.slug
+        per_second = results.values("per_second", route, keys, slug)
+        cpu = results.cpu(route, keys, slug)
+        cells = [
+            variant.name,
+            f"{results.median('per_second', route, keys, slug):,.0f}",
+            f"{min(per_second):,.0f}–{max(per_second):,.0f}",
+            f"{results.ratio('per_second', route, keys, slug, 'native'):.2f}",
+            *(f"{cpu[name]:.1f}" if name in cpu else "" for name in ("envoy", "companion", "store")),
+            *(f"{results.median(f'p{percent}_us', route, keys, slug) / 1000:.2f}" for percent in (50, 95, 99)),
+        ]
+        yield "| " + " | ".join(cells) + " |"
