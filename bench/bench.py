@@ -44,14 +44,17 @@ def main():
                          (variants.WASM, "make build"), (variants.NOOP, "make bench"), (LOAD, "make bench")]:
         if not path.exists():
             raise BenchError(f"{path} is missing; run `{remedy}`")
-    begun = time.time()
+    # Before anything is measured: the tree may change meanwhile, the programs do not.
+    facts = report.machine(run)
+    begun = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="tidegate-bench-"))
     # Errors quote the logs, so nothing in the folder is needed afterwards.
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(shutil.rmtree, folder, ignore_errors=True)
         samples = [measure_round(folder, number, run) for number in range(run["rounds"])]
     samples = [sample for of_round in samples for sample in of_round]
-    write(out, samples, run, report.machine(run, begun))
+    facts["Measured"] += f"; {(time.monotonic() - begun) / 60:.0f} minutes in all"
+    write(out, samples, run, facts)
 
 
 def default_out():

@@ -15,7 +15,7 @@ from results import TARGETS, setting_name, settings
 VARIABLES = ("BENCH_QUICK", "BENCH_ROUNDS", "BENCH_SECONDS", "BENCH_RATE")
 
 
-def machine(run, begun):
+def machine(run):
     """What somebody needs to know to compare these figures with their own."""
     command = [f"{name}={shlex.quote(os.environ[name])}" for name in VARIABLES if name in os.environ]
     return {
@@ -24,7 +24,7 @@ def machine(run, begun):
         "Envoy": f"{version(ENVOY, 'version: ')}, `--concurrency 1`, on core {numbers(ENVOY_CPUS)}",
         "Everything else": f"load, upstream, companion and store on core {numbers(OTHER_CPUS)}",
         "Store": f"Valkey {version(VALKEY, 'v=')}, without persistence",
-        "Date": time.strftime("%Y-%m-%d, %H:%M UTC", time.gmtime(begun)) + f", {(time.time() - begun) / 60:.0f} min",
+        "Date": time.strftime("%Y-%m-%d, %H:%M UTC", time.gmtime()),
         "Commit": commit(),
         "Command": f"`{' '.join([*command, 'make bench'])}`",
         "Measured": f"{run['rounds']} rounds; in each, {run['seconds']} s for every variant, setting and kind of load, "
