@@ -38,6 +38,7 @@ def main():
         "rounds": number("BENCH_ROUNDS", 7, 1),
         "seconds": number("BENCH_SECONDS", 2, 1),
         "rate": number("BENCH_RATE", 2000, 500),
+        "connections": number("BENCH_CONNECTIONS", 64, 64),
     }
     out = Path(os.environ.get("BENCH_OUT") or default_out()).absolute()
     for path, remedy in [(ENVOY, "make tools"), (VALKEY, "make tools"), (COMPANION, "make build"),
@@ -68,7 +69,10 @@ def measure_round(folder, number, run):
     samples = []
     seconds, rounds = run["seconds"], run["rounds"]
     draw = random.Random(number)
-    with fleet(folder, run["rate"]) as targets:
+    # Envoy tells its port in a file, which must not be there from the round before.
+    folder = folder / str(number)
+    folder.mkdir()
+    with fleet(folder, run) as targets:
         for route in variants.ROUTES:
             for keys in variants.KEYS:
                 say(f"round {number + 1} of {rounds}: {route}, {keys} key{'s' if keys > 1 else ''}")
@@ -114,8 +118,10 @@ def end(_number, _frame):
 
 
 if __name__ == "__main__":
-    # So that `kill` ends the benchmark like Ctrl-C does: with what it has started.
-    signal.signal(signal.SIGTERM, end)
+    # So that `kill` ends the benchmark like Ctrl-C does: with what it has started. Ctrl-C's signal is taken over
+    # too, for shells have background jobs ignore it.
+    for number_of_signal in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number_of_signal, end)
     try:
         main()
     except KeyboardInterrupt:

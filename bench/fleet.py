@@ -1,4 +1,4 @@
-"""All that a round runs on: an upstream, and for each variant an Envoy, with a companion and a store where it asks one."""
+"""All that a round runs on: an upstream, and an Envoy for each variant, with companion and store where it needs them."""
 
 import contextlib
 import json
@@ -12,9 +12,6 @@ COMPANION = ROOT / "dist/tidegate"
 LOAD = ROOT / "dist/bench/bench-load"
 KEYS_LUA = ROOT / "bench/keys.lua"
 
-# As many requests are under way at once in a closed loop, and at most in an open one.
-CONNECTIONS = 64
-
 # How long an answer may take before the run is given up.
 PATIENCE_SECONDS = 10
 
@@ -22,8 +19,8 @@ PATIENCE_SECONDS = 10
 class Target:
     """A variant that is up."""
 
-    def __init__(self, variant, rate, admin, port, processes, upstream):
-        self.variant, self.rate, self.admin, self.port = variant, rate, admin, port
+    def __init__(self, variant, run, admin, port, processes, upstream):
+        self.variant, self.run, self.admin, self.port = variant, run, admin, port
         # By name: the Envoy, and the companion and the store where there are some.
         self.processes = processes
         self.upstream = upstream
@@ -45,7 +42,7 @@ class Target:
     def closed(self, route, keys, seconds, seed):
         """Each connection sends its next request when the one before is answered: how many can be had."""
         url = f"http://127.0.0.1:{self.port}{variants.path(route, keys)}"
-        wrk = ["wrk", "--threads", 1, "--connections", CONNECTIONS, "--duration", f"{seconds}s",
+        wrk = ["wrk", "--threads", 1, "--connections", self.run["connections"], "--duration", f"{seconds}s",
                "--timeout", f"{PATIENCE_SECONDS}s", "--script", KEYS_LUA, url, "--", keys, seed]
         counted, result = self.measure(wrk)
         requests = counted["requests"]
@@ -56,7 +53,7 @@ class Target:
     def open(self, route, keys, seconds, seed):
         """Requests come at a fixed rate: how long each takes."""
         command = [LOAD, "open", "--addr", f"127.0.0.1:{self.port}", "--path", variants.path(route, keys),
-                   "--connections", CONNECTIONS, "--keys", keys, "--seed", seed, "--rate", self.rate,
+                   "--connections", self.run["connections"], "--keys", keys, "--seed", seed, "--rate", self.run["rate"],
                    "--seconds", seconds]
         if self.variant.field:
             command += ["--expect", self.variant.field]
@@ -82,15 +79,15 @@ class Target:
 
 
 @contextlib.contextmanager
-def fleet(folder, rate):
+def fleet(folder, run):
     """Fresh processes, so that no round inherits how the memory of another one happened to be laid out."""
     with contextlib.ExitStack() as stack:
         upstream = stack.enter_context(running("upstream", [LOAD, "upstream"], folder))
         upstream_port = upstream.until("port", lambda: int(upstream.log.read_text()))
-        yield [start(stack, folder, variant, rate, upstream, upstream_port) for variant in variants.ALL]
+        yield [start(stack, folder, variant, run, upstream, upstream_port) for variant in variants.ALL]
 
 
-def start(stack, folder, variant, rate, upstream, upstream_port):
+def start(stack, folder, variant, run, upstream, upstream_port):
     others, companion_port = {}, None
     if variant.needs_companion:
         others, companion_port = start_companion(stack, folder, variant.slug)
@@ -104,7 +101,7 @@ def start(stack, folder, variant, rate, upstream, upstream_port):
     envoy.until("readiness", lambda: get(admin, "/ready")[0] == 200)
     _, _, body = get(admin, "/listeners?format=json")
     port = json.loads(body)["listener_statuses"][0]["local_address"]["socket_address"]["port_value"]
-    target = Target(variant, rate, admin, port, {"envoy": envoy, **others}, upstream)
+    target = Target(variant, run, admin, port, {"envoy": envoy, **others}, upstream)
     for route in variants.ROUTES:
         for keys in variants.KEYS:
             target.probe(route, keys)

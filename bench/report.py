@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 
 import variants
-from fleet import CONNECTIONS, ENVOY, VALKEY
+from fleet import ENVOY, VALKEY
 from processes import CPUS, ENVOY_CPUS, OTHER_CPUS, ROOT
 from results import TARGETS, setting_name, settings
 
-VARIABLES = ("BENCH_QUICK", "BENCH_ROUNDS", "BENCH_SECONDS", "BENCH_RATE")
+VARIABLES = ("BENCH_QUICK", "BENCH_ROUNDS", "BENCH_SECONDS", "BENCH_RATE", "BENCH_CONNECTIONS")
 
 
 def machine(run):
@@ -28,7 +28,7 @@ def machine(run):
         "Commit": commit(),
         "Command": f"`{' '.join([*command, 'make bench'])}`",
         "Measured": f"{run['rounds']} rounds; in each, {run['seconds']} s for every variant, setting and kind of load, "
-                    f"over {CONNECTIONS} connections",
+                    f"over {run['connections']} connections",
     }
 
 
@@ -61,9 +61,8 @@ def markdown(results, facts, run):
     lines = ["# Benchmark results", "", "What is measured, and how, is in [the folder's README](../README.md).", ""]
     lines += ["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in facts.items())]
     foreign = results.foreign()
-    lines += ["| Other programs | "
-              f"took {foreign[len(foreign) // 2]:.0%} of the machine in the median measurement, {foreign[-1]:.0%} in the "
-              "worst |", ""]
+    lines += [f"| Other programs | took {foreign[len(foreign) // 2]:.0%} of the machine in the median measurement, "
+              f"{foreign[-1]:.0%} in the worst |", ""]
     lines += ["## Targets", "", *targets(results), ""]
     lines += ["![Throughput](throughput.svg)", "", "![CPU time a request](cpu.svg)", "", "![Latency](latency.svg)"]
     for route, keys in settings():
