@@ -92,7 +92,7 @@ fn charged(numbers: &mut impl Iterator<Item = i64>) -> Option<Charged> {
     };
     let full_us = u64::try_from(numbers.next()?).ok()?;
     let granted = u64::try_from(numbers.next()?).ok()?;
-    Some(Charged { remaining, wait_us, full_us, granted })
+    Some(Charged { remaining, wait_us, full_us, granted, proxies: 0 })
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ fn quota(capacity: u64, rate: &str) -> TokenBucket {
 
 fn charge(key: &str, quota: TokenBucket, cost: u64) -> Charge {
     let limit = Limit::TokenBucket(quota);
-    Charge { key: format!("rl:{{1}}:{key}"), limit, cost, shadow: false, lease: None }
+    Charge { key: format!("rl:{{1}}:{key}"), limit, cost, shadow: false, lease: None, report: None }
 }
 
 /// Asks for a lease that lasts as long as one may.

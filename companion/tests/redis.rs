@@ -35,7 +35,8 @@ async fn until_ready(store: &Store) -> Duration {
 fn request(key: &str, cost: u64, times: usize) -> TakeRequest {
     let quota = limiter::quota::TokenBucket::new(10_000, "10000/d".parse().unwrap()).unwrap();
     let key = format!("rl:{{{key}}}:p");
-    let charge = Charge { key, limit: Limit::TokenBucket(quota), cost, shadow: false, lease: None };
+    let charge =
+        Charge { key, limit: Limit::TokenBucket(quota), cost, shadow: false, lease: None, report: None };
     TakeRequest { takes: vec![Take { charges: vec![charge] }; times] }
 }
 
@@ -243,7 +244,14 @@ async fn a_key_of_another_type_fails_its_take_and_no_other() {
         let quota = limiter::quota::TokenBucket::new(5, "1/h".parse().unwrap()).unwrap();
         let charges = |key: &str| {
             let limit = Limit::TokenBucket(quota);
-            vec![Charge { key: format!("rl:{{{key}}}:p"), limit, cost: 1, shadow: false, lease: None }]
+            vec![Charge {
+                key: format!("rl:{{{key}}}:p"),
+                limit,
+                cost: 1,
+                shadow: false,
+                lease: None,
+                report: None,
+            }]
         };
         let takes = ["good", "list", "good"].map(|key| Take { charges: charges(key) }).into();
         let answer = store.run(take::call(&TakeRequest { takes })).await.unwrap();

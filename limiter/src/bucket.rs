@@ -125,6 +125,14 @@ impl Bucket {
         Self { spent: self.spent.saturating_add(parts).min(MAX_PARTS), ..self }
     }
 
+    /// Notes that `tokens` were taken from a settled bucket, also where they did not fit: what is more than a full
+    /// bucket has to come back before a token fits again.
+    #[must_use]
+    pub fn owe(self, quota: &TokenBucket, tokens: u64) -> Self {
+        let parts = tokens.saturating_mul(quota.parts_per_token());
+        Self { spent: self.spent.saturating_add(parts).min(MAX_PARTS), ..self }
+    }
+
     /// Gives `cost` tokens back to a settled bucket, as if they had never been taken. Exact unless the bucket
     /// would have been full meanwhile: then what time has refilled for them stays with them, too.
     #[must_use]

@@ -548,6 +548,7 @@ impl Limiter {
                     cost: 0,
                     shadow: false,
                     lease: Some(ask.clone()),
+                    report: None,
                 };
                 let sent = Sent { request: None, charges: vec![sent_charge(&charge)] };
                 (Take { charges: vec![charge] }, sent)
@@ -582,6 +583,7 @@ fn charge_of(one: &Applied, policies: &[Policy]) -> Option<Charge> {
         cost: counted.policy.cost,
         shadow: counted.policy.shadow,
         lease,
+        report: None,
     })
 }
 

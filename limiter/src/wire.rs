@@ -57,7 +57,8 @@ pub struct Charge {
     pub key: String,
     /// The limit, stated by the caller: the companion holds none of its own.
     pub limit: Limit,
-    /// Tokens; 1 where absent. 0, which always fits, only with a lease: it renews or returns one.
+    /// Tokens; 1 where absent. 0, which always fits, only with a lease or a report: it renews or returns the one,
+    /// or delivers the other.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub cost: u64,
     /// True: counted when the take is admitted and the cost fits, never a reason to refuse.
@@ -66,6 +67,9 @@ pub struct Charge {
     /// Asks for more than the cost, to be spent later without asking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<LeaseAsk>,
+    /// Says what was let through without asking.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<Report>,
 }
 
 /// Tokens to be taken from a limit in advance, and unspent ones to be given back to it.
@@ -99,10 +103,28 @@ pub struct Return {
     pub tokens: u64,
 }
 
+/// What a holder has let through of a limit without asking, to be charged afterwards, whether or not it fits.
+///
+/// A holder numbers the tokens of a key one after the other, as TCP numbers bytes. The store remembers how far it
+/// has charged them, so that a report may come twice, late or not at all: the next one covers what is missing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Report {
+    /// Who counts: 1 to [`MAX_HOLDER_BYTES`] letters and digits.
+    pub holder: String,
+    /// Tokens up to and with this number are known to be charged.
+    pub from: u64,
+    /// Those after it, up to and with this number, are to be charged unless they are; at least `from`, at most
+    /// [`MAX_LEASE_ID`]. A report of nothing says that the holder is there.
+    pub to: u64,
+    /// Microseconds for which the store remembers the holder, 1 to [`MAX_TTL_US`].
+    pub ttl_us: u64,
+}
+
 /// The most bytes of a holder's name.
 pub const MAX_HOLDER_BYTES: usize = 32;
 
-/// The greatest number of a lease: what doubles, the only numbers of many programs, tell apart.
+/// The greatest number of a lease or a token: what doubles, the only numbers of many programs, tell apart.
 pub const MAX_LEASE_ID: u64 = (1 << 53) - 1;
 
 /// The most microseconds that a lease lasts.
@@ -113,6 +135,9 @@ pub const MAX_RETURNS: usize = 4;
 
 /// The most leases of one key that the store keeps; while so many are out, it grants no more.
 pub const MAX_LEASES: usize = 128;
+
+/// The most holders that the store remembers for their reports; those of others are charged as they come.
+pub const MAX_REPORTERS: usize = 128;
 
 /// A limit that the store enforces, as `{"token_bucket": {"capacity": 100, "rate": "2/s"}}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -175,6 +200,9 @@ pub struct Charged {
     /// Tokens of the lease that was asked for; 0 where none was, or there was nothing to spare.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub granted: u64,
+    /// Holders whose reports the store remembers, with the one that reports; 0 where nothing was reported.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub proxies: u64,
 }
 
 impl From<Charged> for Standing {

@@ -211,7 +211,8 @@ fn a_late_or_double_answer_decides_nothing() {
 #[test]
 fn an_answer_that_does_not_fit_the_question_is_a_failure() {
     let decided = |charges| Taken::Decided { admitted: true, charges };
-    let charged = limiter::wire::Charged { remaining: 1, wait_us: Some(0), full_us: 0, granted: 0 };
+    let charged =
+        limiter::wire::Charged { remaining: 1, wait_us: Some(0), full_us: 0, granted: 0, proxies: 0 };
     for takes in [
         vec![],
         vec![decided(vec![charged]), decided(vec![charged])],

@@ -38,6 +38,7 @@ impl Store for Reference {
             cost,
             shadow: false,
             lease: Some(ask.clone()),
+            report: None,
         };
         let request = TakeRequest { takes: vec![Take { charges: vec![charge] }] };
         match self.authority.decide(&request, now).takes.remove(0) {
@@ -124,7 +125,8 @@ impl Store for Retold {
             Fit::After(wait_us) => Some(wait_us),
             Fit::Never => None,
         };
-        let charged = Charged { remaining: after.remaining, wait_us, full_us: after.full_us, granted };
+        let charged =
+            Charged { remaining: after.remaining, wait_us, full_us: after.full_us, granted, proxies: 0 };
         (fit == Fit::Now, charged)
     }
 }

@@ -57,7 +57,7 @@ impl Generous {
         let spent = quota.capacity().saturating_sub(remaining.saturating_add(credit));
         self.authority.reset(&charge.key);
         if spent > 0 {
-            let charge = Charge { cost: spent, lease: None, ..charge.clone() };
+            let charge = Charge { cost: spent, lease: None, report: None, ..charge.clone() };
             self.authority.decide(&TakeRequest { takes: vec![Take { charges: vec![charge] }] }, now);
         }
     }

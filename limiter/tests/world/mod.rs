@@ -197,6 +197,7 @@ impl World {
                     cost: 1,
                     shadow: false,
                     lease: None,
+                    report: None,
                 };
                 self.store.standing(&charge, self.now).remaining
             }
