@@ -15,18 +15,26 @@
 --            returns         the number of leases that are given back; then for each:
 --              id            its number
 --              tokens        what was not spent of it
--- Reply  integers: for each take its verdict, then four for each of its charges
+--          report            0, or 1 and then what was let through without asking, numbered token by token:
+--            holder          who counts, letters and digits
+--            from            the number up to which all is known to be charged
+--            to              the number up to which all is to be charged
+--            ttl_us          microseconds for which the holder is remembered
+-- Reply  integers: for each take its verdict, then five for each of its charges
 --          verdict     1 every enforced charge fitted and whatever fits was charged
---                      0 one did not fit; nothing was charged
+--                      0 one did not fit; nothing was charged but what was reported
 --                     -1 the state of a key is unreadable; nothing was charged and zeros follow
 --          remaining   whole tokens left after the decision
 --          wait_us     microseconds until the cost fits: 0 it did, -1 never
 --          full_us     microseconds until the bucket is full
 --          granted     tokens of the new lease
+--          proxies     holders that are remembered for their reports, and the one that reports; 0 without one
 --
 -- A key holds "SPENT PARTS_PER_TOKEN PARTS_PER_MICRO UPDATED_US"; a full bucket is the absence of its key.
 -- After that comes " HOLDER:ID:TOKENS:GRANTED_US:TTL_US" for each lease that is out: granted, not given back
--- and not ended by the key's own time, which never goes back.
+-- and not ended by the key's own time, which never goes back. Last comes " HOLDER:COUNTED:0:SEEN_US:TTL_US"
+-- for each reporter, a holder that reports, with the number of its last token that was charged; a lease never
+-- has 0 tokens. Where there are reporters, a full bucket has a key too.
 --
 -- The algorithm, the meaning of parts and the reference that this script equals to the microsecond are in
 -- limiter/src/bucket.rs, limiter/src/quota.rs and limiter/src/authority.rs. There all numbers are whole;
@@ -43,6 +51,9 @@ local MAX_LEASE_ID = 2 ^ 53 - 1
 
 -- The most leases of a key; while so many are out, no more are granted.
 local MAX_LEASES = 128
+
+-- The most reporters of a key; what others report is charged as it comes.
+local MAX_REPORTERS = 128
 
 local UNREADABLE, NEVER = -1, -1
 
@@ -102,15 +113,15 @@ local function refilled(spent, elapsed_us, parts_per_micro)
   return spent - elapsed_us * parts_per_micro
 end
 
--- Those leases that have not ended, as a new list.
-local function still_out(leases, clock_us)
-  local out = {}
-  for _, lease in ipairs(leases) do
-    if clock_us - lease.granted_us < lease.ttl_us then
-      out[#out + 1] = lease
+-- Those leases or reporters that have not ended, as a new list.
+local function lasting(entries, clock_us)
+  local list = {}
+  for _, entry in ipairs(entries) do
+    if clock_us - entry.since_us < entry.ttl_us then
+      list[#list + 1] = entry
     end
   end
-  return out
+  return list
 end
 
 -- True where a state was counted at another rate.
@@ -120,16 +131,17 @@ end
 
 -- The state at present and in the parts of a quota, as a new one.
 local function settle(state, quota)
-  local updated_us, leases = state.updated_us, state.leases
+  local updated_us, leases, reporters = state.updated_us, state.leases, state.reporters
   if is_edited(state, quota) then
     -- What time has refilled since a lease was granted cannot be told any more, so nothing is taken back.
-    leases = nil
+    leases = {}
   end
   local spent
   if updated_us - now_us > div_ceil(quota.parts, quota.parts_per_micro) then
     -- The clock had run ahead by more than a whole refill: without this the client would be shut out until
-    -- it has caught up. What the leases say of time is worth nothing then.
-    spent, updated_us, leases = rescale(state.spent, state, quota), now_us, nil
+    -- it has caught up. What leases and reporters say of time is worth nothing then.
+    spent, updated_us = rescale(state.spent, state, quota), now_us
+    leases, reporters = {}, {}
   else
     local elapsed_us = math.max(now_us - updated_us, 0)
     updated_us = math.max(updated_us, now_us)
@@ -145,7 +157,8 @@ local function settle(state, quota)
     parts_per_token = quota.parts_per_token,
     parts_per_micro = quota.parts_per_micro,
     updated_us = updated_us,
-    leases = leases and still_out(leases, updated_us),
+    leases = lasting(leases, updated_us),
+    reporters = lasting(reporters, updated_us),
   }
 end
 
@@ -184,10 +197,20 @@ local function full_us(state)
   return div_ceil(state.spent, state.parts_per_micro) + ahead_us(state)
 end
 
--- The place of a lease in a list, nil where it is not out.
-local function place(leases, name)
-  for index, lease in ipairs(leases or {}) do
-    if lease.name == name then
+-- Microseconds for which something would be lost with a settled state: until the bucket is full and the last
+-- reporter has ended.
+local function matters_us(state)
+  local longest_us = full_us(state)
+  for _, reporter in ipairs(state.reporters) do
+    longest_us = math.max(longest_us, reporter.since_us - now_us + reporter.ttl_us)
+  end
+  return longest_us
+end
+
+-- The place of a name in a list of leases or reporters, nil where it is not in it.
+local function place(entries, name)
+  for index, entry in ipairs(entries) do
+    if entry.name == name then
       return index
     end
   end
@@ -200,7 +223,7 @@ end
 local function credit(lease, tokens, quota, clock_us)
   -- A capacity that was lowered bounds the tokens too, as it does the spent ones.
   local parts = math.min(tokens, lease.tokens, quota.capacity) * quota.parts_per_token
-  local age_us = clock_us - lease.granted_us
+  local age_us = clock_us - lease.since_us
   -- Compared before it is multiplied, as above.
   if age_us >= div_ceil(parts, quota.parts_per_micro) then
     return 0
@@ -223,9 +246,47 @@ local function take_back(state, quota, ask)
   return changed
 end
 
+-- Charges what a report says on a settled state, as far as that was not charged before, whether or not it
+-- fits. True where the state changes.
+local function take_in(state, quota, report)
+  local reporters = state.reporters
+  local index = place(reporters, report.holder)
+  local known = index and reporters[index]
+  local counted = known and known.counted or 0
+  local tokens = math.max(report.to - math.max(report.from, counted), 0)
+  -- What is not exact here is above 2^53, and so beyond the bound as it would be if it were.
+  state.spent = math.min(state.spent + tokens * quota.parts_per_token, MAX_PARTS)
+  if known then
+    -- A holder that is there all the time is not written down each time.
+    local age_us = state.updated_us - known.since_us
+    local is_fresh = known.ttl_us == report.ttl_us and age_us < div_ceil(known.ttl_us, 2)
+    if tokens == 0 and is_fresh then
+      return false
+    end
+    table.remove(reporters, index)
+  elseif #reporters >= MAX_REPORTERS then
+    return tokens > 0
+  end
+  counted = math.max(counted, report.to)
+  reporters[#reporters + 1] = {
+    written = string.format('%s:%.0f:0:%.0f:%.0f', report.holder, counted, state.updated_us, report.ttl_us),
+    name = report.holder,
+    holder = report.holder,
+    counted = counted,
+    since_us = state.updated_us,
+    ttl_us = report.ttl_us,
+  }
+  return true
+end
+
+-- The holders that are remembered, and the one that reports.
+local function count_proxies(state, report)
+  return #state.reporters + (place(state.reporters, report.holder) and 0 or 1)
+end
+
 -- Grants what can be spared of what is wanted; returns how many tokens that are.
 local function grant(state, quota, ask)
-  local leases, name = state.leases or {}, ask.holder .. ':' .. ask.id
+  local leases, name = state.leases, ask.holder .. ':' .. ask.id
   -- A request that came twice is granted once.
   if ask.want == 0 or #leases >= MAX_LEASES or place(leases, name) then
     return 0
@@ -245,42 +306,43 @@ local function grant(state, quota, ask)
       name = name,
       holder = ask.holder,
       tokens = tokens,
-      granted_us = state.updated_us,
+      since_us = state.updated_us,
       ttl_us = ask.ttl_us,
     }
-    state.leases = leases
   end
   return tokens
 end
 
--- The leases that the end of a value says, nil where it says anything else.
-local function parse_leases(text, updated_us)
-  local leases, length = {}, 0
-  for written, name, holder, id, tokens, granted_us, ttl_us in
+-- The leases and the reporters that the end of a value says, nil where it says anything else.
+local function parse_entries(text, updated_us)
+  local leases, reporters, length = {}, {}, 0
+  for written, name, holder, number, tokens, since_us, ttl_us in
     string.gmatch(text, ' (((%w+):(%d+)):(%d+):(%d+):(%d+))')
   do
-    tokens, granted_us, ttl_us = tonumber(tokens), tonumber(granted_us), tonumber(ttl_us)
-    if #holder > MAX_HOLDER_BYTES or tonumber(id) > MAX_LEASE_ID or granted_us > updated_us then
+    number, tokens = tonumber(number), tonumber(tokens)
+    since_us, ttl_us = tonumber(since_us), tonumber(ttl_us)
+    if #holder > MAX_HOLDER_BYTES or number > MAX_LEASE_ID or since_us > updated_us then
       return nil
     end
-    if tokens < 1 or tokens > MAX_PARTS or ttl_us < 1 or ttl_us > MAX_TTL_US then
+    if tokens > MAX_PARTS or ttl_us < 1 or ttl_us > MAX_TTL_US then
       return nil
     end
     length = length + 1 + #written
-    leases[#leases + 1] = {
-      written = written,
-      name = name,
-      holder = holder,
-      tokens = tokens,
-      granted_us = granted_us,
-      ttl_us = ttl_us,
-    }
+    local entry = { written = written, name = name, holder = holder, since_us = since_us, ttl_us = ttl_us }
+    if tokens > 0 then
+      entry.tokens = tokens
+      leases[#leases + 1] = entry
+    else
+      -- A holder reports under its own name, without a number.
+      entry.name, entry.counted = holder, number
+      reporters[#reporters + 1] = entry
+    end
   end
   -- A match skips what is none.
-  if length < #text or #leases > MAX_LEASES then
+  if length < #text or #leases > MAX_LEASES or #reporters > MAX_REPORTERS then
     return nil
   end
-  return leases
+  return leases, reporters
 end
 
 -- The state that a value of the store says, nil where it says none.
@@ -295,12 +357,9 @@ local function parse(value)
   if parts_per_token < 1 or parts_per_token > MAX_PARTS_PER_TOKEN or parts_per_micro < 1 then
     return nil
   end
-  local leases
-  if rest ~= '' then
-    leases = parse_leases(rest, updated_us)
-    if not leases then
-      return nil
-    end
+  local leases, reporters = parse_entries(rest, updated_us)
+  if not leases then
+    return nil
   end
   return {
     spent = spent,
@@ -308,24 +367,25 @@ local function parse(value)
     parts_per_micro = parts_per_micro,
     updated_us = updated_us,
     leases = leases,
+    reporters = reporters,
   }
 end
 
 -- The value that says a state.
 local function format(state)
-  local value = string.format(
-    '%.0f %.0f %.0f %.0f',
-    state.spent,
-    state.parts_per_token,
-    state.parts_per_micro,
-    state.updated_us
-  )
-  if not state.leases then
-    return value
-  end
-  local words = { value }
-  for index, lease in ipairs(state.leases) do
-    words[index + 1] = lease.written
+  local words = {
+    string.format(
+      '%.0f %.0f %.0f %.0f',
+      state.spent,
+      state.parts_per_token,
+      state.parts_per_micro,
+      state.updated_us
+    ),
+  }
+  for _, entries in ipairs({ state.leases, state.reporters }) do
+    for _, entry in ipairs(entries) do
+      words[#words + 1] = entry.written
+    end
   end
   return table.concat(words, ' ')
 end
@@ -362,7 +422,8 @@ end
 
 local function write(key, state)
   -- What can be given back of the leases is never more than what is spent: nothing is lost with them.
-  states[key] = state.spent == 0 or state
+  local is_empty = state.spent == 0 and #state.reporters == 0
+  states[key] = is_empty or state
   if not written[key] then
     written[key] = true
     table.insert(written_keys, key)
@@ -394,6 +455,23 @@ local function read_ask()
   return ask
 end
 
+-- The next argument that says what is reported, nil where nothing is.
+local function read_report()
+  local reported = ARGV[next_argument] == '1'
+  next_argument = next_argument + 1
+  if not reported then
+    return nil
+  end
+  local report = {
+    holder = ARGV[next_argument],
+    from = tonumber(ARGV[next_argument + 1]),
+    to = tonumber(ARGV[next_argument + 2]),
+    ttl_us = tonumber(ARGV[next_argument + 3]),
+  }
+  next_argument = next_argument + 4
+  return report
+end
+
 -- The charges of the next take: KEYS and ARGV become named fields here and above, and nowhere else.
 local function read_charges()
   local charges = {}
@@ -415,6 +493,7 @@ local function read_charges()
     next_key = next_key + 1
     next_argument = next_argument + 5
     charges[index].ask = read_ask()
+    charges[index].report = read_report()
   end
   return charges
 end
@@ -425,7 +504,7 @@ local function answer(number)
   reply[#reply + 1] = number
 end
 
--- Settles the state of a charge, takes its returns back and asks whether its cost fits.
+-- Settles the state of a charge, takes its returns back and its report in, and asks whether its cost fits.
 local function prepare(charge)
   local state, quota = charge.state, charge.quota
   if state == true then
@@ -434,6 +513,8 @@ local function prepare(charge)
       parts_per_token = quota.parts_per_token,
       parts_per_micro = quota.parts_per_micro,
       updated_us = now_us,
+      leases = {},
+      reporters = {},
     }
   else
     charge.settled = settle(state, quota)
@@ -441,6 +522,9 @@ local function prepare(charge)
     if charge.ask and take_back(charge.settled, quota, charge.ask) then
       charge.changed = true
     end
+  end
+  if charge.report and take_in(charge.settled, quota, charge.report) then
+    charge.changed = true
   end
   charge.wait_us = wait_us(charge.settled, quota, charge.cost)
 end
@@ -462,6 +546,7 @@ local function finish(charge, admitted)
   answer(charge.wait_us)
   answer(full_us(settled))
   answer(granted)
+  answer(charge.report and count_proxies(settled, charge.report) or 0)
 end
 
 -- Decides one take and appends its answer. Returns the store's error where it cannot be read.
@@ -477,13 +562,14 @@ local function decide(charges)
   end
   if not readable then
     answer(UNREADABLE)
-    for _ = 1, 4 * #charges do
+    for _ = 1, 5 * #charges do
       answer(0)
     end
     return nil
   end
 
-  -- All are asked before one is charged: a refused take must leave no trace on any limit but the returns.
+  -- All are asked before one is charged: a refused take must leave no trace on any limit but its
+  -- returns and reports.
   local admitted = true
   for _, charge in ipairs(charges) do
     prepare(charge)
@@ -512,8 +598,8 @@ for _, key in ipairs(written_keys) do
   if state == true then
     table.insert(emptied, key)
   else
-    -- Later than full by less than two milliseconds, never before.
-    local expire_ms = div_floor(full_us(state), 1000) + 1
+    -- Later than it stops to matter by less than two milliseconds, never before.
+    local expire_ms = div_floor(matters_us(state), 1000) + 1
     local outcome = redis.pcall('SET', key, format(state), 'PX', string.format('%.0f', expire_ms))
     if type(outcome) == 'table' and outcome.err then
       return as_reply(outcome)

@@ -5,7 +5,7 @@ mod key;
 mod lease;
 mod request;
 
-use limiter::wire::{Charge, Charged, LeaseAsk, Limit, TakeReply, TakeRequest, Taken};
+use limiter::wire::{Charge, Charged, LeaseAsk, Limit, Report, TakeReply, TakeRequest, Taken};
 
 use crate::script::TOKEN_BUCKET;
 use crate::store::{Call, StoreError};
@@ -31,6 +31,7 @@ pub fn call(request: &TakeRequest) -> Call {
         for charge in &take.charges {
             args.extend(arguments(charge));
             args.extend(lease_arguments(charge.lease.as_ref()));
+            args.extend(report_arguments(charge.report.as_ref()));
         }
     }
     Call { script: &TOKEN_BUCKET, keys: charges().map(|charge| charge.key.clone()).collect(), args }
@@ -54,6 +55,15 @@ fn lease_arguments(ask: Option<&LeaseAsk>) -> Vec<String> {
     let mut args = vec!["1".to_owned(), holder.clone()];
     args.extend([*id, *want, *ttl_us, returns.len() as u64].map(|number| number.to_string()));
     args.extend(returns.iter().flat_map(|back| [back.id.to_string(), back.tokens.to_string()]));
+    args
+}
+
+fn report_arguments(report: Option<&Report>) -> Vec<String> {
+    let Some(Report { holder, from, to, ttl_us }) = report else {
+        return vec!["0".to_owned()];
+    };
+    let mut args = vec!["1".to_owned(), holder.clone()];
+    args.extend([from, to, ttl_us].map(u64::to_string));
     args
 }
 
@@ -92,7 +102,8 @@ fn charged(numbers: &mut impl Iterator<Item = i64>) -> Option<Charged> {
     };
     let full_us = u64::try_from(numbers.next()?).ok()?;
     let granted = u64::try_from(numbers.next()?).ok()?;
-    Some(Charged { remaining, wait_us, full_us, granted, proxies: 0 })
+    let proxies = u64::try_from(numbers.next()?).ok()?;
+    Some(Charged { remaining, wait_us, full_us, granted, proxies })
 }
 
 #[cfg(test)]
@@ -111,12 +122,12 @@ mod tests {
     #[test]
     fn an_answer_of_another_shape_is_no_answer() {
         let request = request(&[1, 2]);
-        let answer = [1, 0, 0, 7, 5, 0, 3, 0, 9, 0, 0, -1, 8, 0];
+        let answer = [1, 0, 0, 7, 5, 2, 0, 3, 0, 9, 0, 0, 0, -1, 8, 0, 0];
         assert_eq!(reply(&request, &answer).unwrap().takes.len(), 2);
-        assert!(reply(&request, &answer[..13]).is_err());
+        assert!(reply(&request, &answer[..16]).is_err());
         assert!(reply(&request, &[&answer[..], &[0]].concat()).is_err());
         assert!(reply(&request, &[]).is_err());
-        for (place, wrong) in [(0, 2), (1, -1), (2, -2), (3, -1), (4, -1)] {
+        for (place, wrong) in [(0, 2), (1, -1), (2, -2), (3, -1), (4, -1), (5, -1)] {
             let mut changed = answer;
             changed[place] = wrong;
             assert!(reply(&request, &changed).is_err(), "{wrong} at {place}");
@@ -124,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_of_leases_follows_its_charge() {
+    fn what_is_asked_of_leases_and_reported_follows_its_charge() {
         let mut request = request(&[2]);
         request.takes[0].charges[0].lease = Some(LeaseAsk {
             holder: "a1".to_owned(),
@@ -133,15 +144,16 @@ mod tests {
             ttl_us: 1_000,
             returns: vec![Return { id: 5, tokens: 3 }, Return { id: 6, tokens: 0 }],
         });
-        let limit = "1 1000000 1 1 1".split(' ');
-        let lease = "1 a1 7 50 1000 2 5 3 6 0".split(' ');
-        let expected = ["1", "2"].into_iter().chain(limit.clone()).chain(lease).chain(limit).chain(["0"]);
-        assert_eq!(call(&request).args, expected.collect::<Vec<_>>());
+        request.takes[0].charges[1].report =
+            Some(Report { holder: "b2".to_owned(), from: 3, to: (1 << 53) - 1, ttl_us: 2_000 });
+        let (limit, lease) = ("1 1000000 1 1 1", "1 a1 7 50 1000 2 5 3 6 0");
+        let expected = format!("1 2 {limit} {lease} 0 {limit} 0 1 b2 3 9007199254740991 2000");
+        assert_eq!(call(&request).args, expected.split(' ').collect::<Vec<_>>());
     }
 
     #[test]
     fn an_unreadable_state_fails_its_take_alone() {
-        let reply = reply(&request(&[1, 1]), &[-1, 0, 0, 0, 0, 1, 0, 0, 5, 0]).unwrap();
+        let reply = reply(&request(&[1, 1]), &[-1, 0, 0, 0, 0, 0, 1, 0, 0, 5, 0, 0]).unwrap();
         assert!(matches!(reply.takes[0], Taken::Failed { .. }));
         assert!(matches!(reply.takes[1], Taken::Decided { admitted: true, .. }));
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use companion::store::{Refusal, Store, StoreError};
 use companion::take;
-use limiter::wire::{Charge, LeaseAsk, Limit, Return, Take, TakeRequest};
+use limiter::wire::{Charge, LeaseAsk, Limit, Report, Return, Take, TakeRequest};
 use rustix::process::Signal;
 use servers::{Server, binaries};
 use tokio::task::JoinSet;
@@ -43,8 +43,8 @@ fn request(key: &str, cost: u64, times: usize) -> TakeRequest {
 /// Takes a token `times` times in one call; returns what is left after the last.
 async fn take(store: &Store, key: &str, times: usize) -> Result<u64, StoreError> {
     let answer = store.run(take::call(&request(key, 1, times))).await?;
-    assert!(answer.chunks(5).all(|take| take[0] == 1), "{answer:?}");
-    Ok(u64::try_from(answer[answer.len() - 4]).unwrap())
+    assert!(answer.chunks(6).all(|take| take[0] == 1), "{answer:?}");
+    Ok(u64::try_from(answer[answer.len() - 5]).unwrap())
 }
 
 /// The same as often as a busy machine lets it miss a short timeout, ten times at most.
@@ -255,7 +255,7 @@ async fn a_key_of_another_type_fails_its_take_and_no_other() {
         };
         let takes = ["good", "list", "good"].map(|key| Take { charges: charges(key) }).into();
         let answer = store.run(take::call(&TakeRequest { takes })).await.unwrap();
-        assert_eq!(answer[5..12], [-1, 0, 0, 0, 0, 1, 3]);
+        assert_eq!(answer[6..14], [-1, 0, 0, 0, 0, 0, 1, 3]);
     }
 }
 
@@ -279,6 +279,34 @@ async fn leases_come_and_go_and_a_full_bucket_is_no_key() {
         let give_rest_back = vec![Return { id: 2, tokens: 500 }];
         assert_eq!(charged(store.run(lease(4, 0, give_rest_back)).await.unwrap()), (10_000, 0));
         assert_eq!(server.command::<i64>(&["DBSIZE"]), 0, "a full bucket is the absence of its key");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_report_that_comes_twice_counts_once_and_its_holder_outlives_the_full_bucket() {
+    for binary in binaries() {
+        let server = Server::start(&binary);
+        let store = server.ready_store(PATIENT).await;
+        let report = |holder: &str, from, to| {
+            let mut request = request("k", 0, 1);
+            let report = Report { holder: holder.to_owned(), from, to, ttl_us: 60_000_000 };
+            request.takes[0].charges[0].report = Some(report);
+            take::call(&request)
+        };
+        let charged = |answer: Vec<i64>| (answer[1], answer[5]);
+        let last = limiter::wire::MAX_LEASE_ID;
+        assert_eq!(charged(store.run(report("a", last, last)).await.unwrap()), (10_000, 1));
+        let kept: String = server.command(&["GET", "rl:{k}:p"]);
+        assert!(kept.starts_with("0 ") && kept.contains(" a:9007199254740991:0:"), "{kept}");
+        let left_ms: u64 = server.command(&["PTTL", "rl:{k}:p"]);
+        assert!((1..=60_001).contains(&left_ms), "{left_ms}");
+        assert_eq!(charged(store.run(report("b", 0, 400)).await.unwrap()), (9_600, 2));
+        assert_eq!(charged(store.run(report("b", 0, 400)).await.unwrap()), (9_600, 2));
+        assert_eq!(charged(store.run(report("b", 300, 500)).await.unwrap()), (9_500, 2));
+        assert_eq!(charged(store.run(report("a", 0, last)).await.unwrap()), (9_500, 2));
+        assert_eq!(charged(store.run(report("c", 0, last)).await.unwrap()), (0, 3));
+        let kept: String = server.command(&["GET", "rl:{k}:p"]);
+        assert!(kept.starts_with("4503599627370496 "), "{kept}");
     }
 }
 
