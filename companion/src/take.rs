@@ -1,8 +1,10 @@
 //! `POST /v1/take` between its bytes and the store: read and check a request, make the script call of it,
 //! read the script's answer. What a take means is in [`limiter::wire`] and `lua/token_bucket.lua`.
 
+mod holder;
 mod key;
 mod lease;
+mod report;
 mod request;
 
 use limiter::wire::{Charge, Charged, LeaseAsk, Limit, Report, TakeReply, TakeRequest, Taken};
@@ -10,8 +12,10 @@ use limiter::wire::{Charge, Charged, LeaseAsk, Limit, Report, TakeReply, TakeReq
 use crate::script::TOKEN_BUCKET;
 use crate::store::{Call, StoreError};
 
+pub use holder::HolderError;
 pub use key::{KeyError, policy_of};
 pub use lease::LeaseError;
+pub use report::ReportError;
 pub use request::{RequestError, read};
 
 /// The script's verdicts.

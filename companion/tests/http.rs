@@ -162,6 +162,42 @@ async fn a_bad_lease_is_refused_with_the_place_and_charges_nothing() {
 }
 
 #[tokio::test]
+async fn a_bad_report_is_refused_with_the_place_and_charges_nothing() {
+    let companion = Companion::start("memory").await;
+    for (field, wrong, fault) in [
+        ("holder", json!("a b"), "holder: not a holder's name; use 1 to 32 ASCII letters and digits"),
+        ("from", json!(1_u64 << 53), "from: too large; use 9007199254740991 or less"),
+        ("to", json!(1_u64 << 53), "to: too large; use 9007199254740991 or less"),
+        ("to", json!(2), "to: 2 is less than from; use 3 or more, or a smaller from"),
+        ("ttl_us", json!(0), "ttl_us: 0 is not allowed; use 1 to 60000000"),
+    ] {
+        let mut bad = charge("rl:{1}:p", 1);
+        bad["report"] = json!({"holder": "a", "from": 3, "to": 8, "ttl_us": 1_000_000});
+        bad["report"][field] = wrong;
+        let takes = json!([{"charges": [charge("rl:{1}:p", 1)]}, {"charges": [bad]}]);
+        let (status, answer) = companion.take(&json!({"takes": takes})).await;
+        assert_eq!((status.as_u16(), &answer["error"]), (400, &json!("invalid_report")), "{answer}");
+        assert_eq!(answer["message"], format!("takes[1].charges[0].report.{fault}"));
+    }
+    assert!(companion.admitted("rl:{1}:p").await);
+}
+
+#[tokio::test]
+async fn a_report_is_charged_once_and_answered_with_the_number_of_proxies() {
+    let companion = Companion::start("memory").await;
+    for (holder, remaining, proxies) in [("a", 60, 1), ("a", 60, 1), ("b", 20, 2), ("c", 0, 3)] {
+        let mut delivery = charge("rl:{1}:p", 100);
+        delivery["cost"] = json!(0);
+        delivery["report"] = json!({"holder": holder, "from": 0, "to": 40, "ttl_us": 60_000_000});
+        let (status, answer) = companion.take(&json!({"takes": [{"charges": [delivery]}]})).await;
+        assert_eq!(status, 200, "{answer}");
+        let charged = &answer["takes"][0]["charges"][0];
+        assert_eq!((&charged["remaining"], &charged["proxies"]), (&json!(remaining), &json!(proxies)));
+    }
+    assert!(!companion.admitted("rl:{1}:p").await);
+}
+
+#[tokio::test]
 async fn a_lease_is_granted_and_given_back_once() {
     let companion = Companion::start("memory").await;
     let mut renewal = charge("rl:{1}:p", 100);

@@ -7,6 +7,7 @@ use limiter::wire::{Charge, MAX_BATCH_CHARGES, MAX_CHARGES, MAX_TAKES, Take, Tak
 
 use super::key::{self, KeyError};
 use super::lease::{self, LeaseError};
+use super::report::{self, ReportError};
 
 /// The most bytes that a parser's message brings into an answer: it quotes what the caller sent.
 const MAX_QUOTED_BYTES: usize = 300;
@@ -59,7 +60,7 @@ pub enum RequestError {
         /// The second charge's place in it.
         charge: usize,
     },
-    /// A cost of zero with nothing asked of leases.
+    /// A cost of zero with nothing asked of leases and nothing reported.
     NoCost {
         /// The take's place.
         take: usize,
@@ -75,6 +76,15 @@ pub enum RequestError {
         /// What is wrong.
         error: LeaseError,
     },
+    /// Something that callers may not report.
+    Report {
+        /// The take's place.
+        take: usize,
+        /// The charge's place in it.
+        charge: usize,
+        /// What is wrong.
+        error: ReportError,
+    },
 }
 
 impl RequestError {
@@ -89,6 +99,7 @@ impl RequestError {
             Self::SameKey { .. } => "repeated_key",
             Self::NoCost { .. } => "invalid_cost",
             Self::Lease { .. } => "invalid_lease",
+            Self::Report { .. } => "invalid_report",
         }
     }
 }
@@ -110,11 +121,15 @@ impl fmt::Display for RequestError {
             Self::SameKey { take, charge } => {
                 write!(f, "takes[{take}].charges[{charge}].key: comes twice in this take; charge it once")
             }
-            Self::NoCost { take, charge } => {
-                write!(f, "takes[{take}].charges[{charge}].cost: 0 is not allowed; use 1 or more, or a lease")
-            }
+            Self::NoCost { take, charge } => write!(
+                f,
+                "takes[{take}].charges[{charge}].cost: 0 is not allowed; use 1 or more, a lease or a report"
+            ),
             Self::Lease { take, charge, error } => {
                 write!(f, "takes[{take}].charges[{charge}].lease.{error}")
+            }
+            Self::Report { take, charge, error } => {
+                write!(f, "takes[{take}].charges[{charge}].report.{error}")
             }
         }
     }
@@ -175,14 +190,18 @@ fn check_take(take: usize, Take { charges }: &Take) -> Result<(), RequestError> 
         return Err(RequestError::Charges { take, count });
     }
     let mut seen = HashSet::with_capacity(count);
-    for (charge, Charge { key, cost, lease, .. }) in charges.iter().enumerate() {
+    for (charge, Charge { key, cost, lease, report, .. }) in charges.iter().enumerate() {
         key::check(key).map_err(|error| RequestError::Key { take, charge, error })?;
         if !seen.insert(key.as_str()) {
             return Err(RequestError::SameKey { take, charge });
         }
         if let Some(ask) = lease {
             lease::check(ask).map_err(|error| RequestError::Lease { take, charge, error })?;
-        } else if *cost == 0 {
+        }
+        if let Some(report) = report {
+            report::check(report).map_err(|error| RequestError::Report { take, charge, error })?;
+        }
+        if *cost == 0 && lease.is_none() && report.is_none() {
             return Err(RequestError::NoCost { take, charge });
         }
     }
@@ -242,7 +261,7 @@ mod tests {
         let free = CHARGE.replace("\"limit\"", "\"cost\":0,\"limit\"");
         assert_eq!(
             of_charge(&free).1,
-            "takes[1].charges[0].cost: 0 is not allowed; use 1 or more, or a lease"
+            "takes[1].charges[0].cost: 0 is not allowed; use 1 or more, a lease or a report"
         );
         assert_eq!(of_charge(&CHARGE.replace("rl:{1}:p", "p")).0, "invalid_key");
     }
@@ -261,6 +280,20 @@ mod tests {
             message.starts_with("takes: 257 charges in all are not allowed; use 256 or less"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn a_cost_of_zero_is_for_reports() {
+        let report = |to| format!(r#""report":{{"holder":"a","from":4,"to":{to},"ttl_us":1}}"#);
+        let delivery = CHARGE.replace("\"limit\"", &format!("\"cost\":0,{},\"limit\"", report(5)));
+        let request = format!(r#"{{"takes":[{{"charges":[{delivery}]}}]}}"#);
+        assert!(read(request.as_bytes()).is_ok());
+        let (code, message) = of_charge(&delivery.replace(&report(5), &report(3)));
+        assert_eq!(code, "invalid_report");
+        assert!(message.starts_with("takes[1].charges[0].report.to: 3 is less than from"), "{message}");
+        let (code, message) = of_charge(&delivery.replace("\"to\":5", "\"to\":5,\"too\":5"));
+        assert_eq!(code, "invalid_request");
+        assert!(message.starts_with("takes[1].charges[0].report.too: unknown field"), "{message}");
     }
 
     #[test]
