@@ -1,7 +1,7 @@
 //! What the script says of leases.
 
 use limiter::authority::Authority;
-use limiter::wire::{Charge, LeaseAsk, MAX_LEASES};
+use limiter::wire::{Charge, LeaseAsk, MAX_LEASES, Return};
 
 use crate::script::{START_US, Script, ask, both, charge, give_back, quota, renewal, request};
 
@@ -84,4 +84,21 @@ fn a_refused_take_gives_back_and_an_ask_that_changes_nothing_writes_nothing() {
     assert_eq!((script.get("rl:{1}:p"), script.get("rl:{1}:other")), (before, None));
     let refused = Charge { cost: 11, ..renewal("p", limit, give_back("a", 1, 4)) };
     assert_eq!(script.decide(&request([vec![refused]])).unwrap()[..3], [0, 9, -1]);
+}
+
+#[test]
+fn a_lease_that_is_used_up_makes_room_when_nothing_of_it_comes_back() {
+    let (mut script, mut model) = (Script::new(100), Authority::default());
+    let limit = quota(1_000_000, "1/h");
+    for id in 0..MAX_LEASES as u64 {
+        both(&mut script, &mut model, renewal("p", limit, ask("a", id, 1)));
+    }
+    let mut answer = |ask| both(&mut script, &mut model, renewal("p", limit, ask));
+    assert_eq!(answer(ask("a", 1_000, 1))[3], 0, "there is no room");
+    let left = 1_000_000 - i64::try_from(MAX_LEASES).unwrap();
+    let used_up = LeaseAsk { returns: vec![Return { id: 7, tokens: 0 }], ..ask("a", 1_000, 2) };
+    let [remaining, _, _, granted, _] = answer(used_up);
+    assert_eq!((remaining, granted), (left - 2, 2), "nothing is given back but the place");
+    assert_eq!(answer(give_back("a", 7, 1))[0], left - 2, "it is out no longer");
+    assert_eq!(answer(ask("a", 1_001, 1))[3], 0, "one place, not more");
 }
