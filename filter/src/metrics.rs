@@ -54,6 +54,7 @@ pub(crate) struct Metrics {
     pub(crate) callouts: Counter,
     pub(crate) callouts_failed: Counter,
     pub(crate) evictions: Counter,
+    pub(crate) breaker_opened: Counter,
 }
 
 impl Metrics {
@@ -74,6 +75,7 @@ impl Metrics {
             callouts: Counter::named("tidegate.callouts".to_owned()),
             callouts_failed: Counter::named("tidegate.callouts_failed".to_owned()),
             evictions: Counter::named("tidegate.evictions".to_owned()),
+            breaker_opened: Counter::named("tidegate.breaker_opened".to_owned()),
         }
     }
 

@@ -41,7 +41,7 @@ impl HttpContext for Stream {
         crate::crash_test::crash_if_asked();
         let mut worker = self.worker.borrow_mut();
         let action = worker.on_request(self.id, &self.decided);
-        if !worker.has_effects() {
+        if !worker.needs_root() {
             return action;
         }
         let root = worker.root();
@@ -59,13 +59,16 @@ impl HttpContext for Stream {
     fn on_http_response_headers(&mut self, _: usize, _: bool) -> Action {
         let decided = self.decided.borrow();
         let Some(decision) = decided.as_ref() else { return Action::Continue };
-        // An answer of the filter's own has a status that allows them, and is not asked for it.
+        let worker = self.worker.borrow();
+        if worker.families.is_empty() {
+            return Action::Continue;
+        }
+        let policies = worker.limiter.policies();
+        let items: Vec<Item> =
+            decision.marks.iter().filter_map(|mark| Item::of(policies.get(mark.policy)?, mark)).collect();
+        // An answer of the filter's own is no redirect, and is not asked whether it is.
         let is_own = decision.verdict != Verdict::Admit;
-        if is_own || response::status().is_some_and(fields::allowed_on) {
-            let worker = self.worker.borrow();
-            let policies = worker.limiter.policies();
-            let items: Vec<Item> =
-                decision.marks.iter().filter_map(|mark| Item::of(policies.get(mark.policy)?, mark)).collect();
+        if !items.is_empty() && (is_own || !response::is_redirect()) {
             let needs_clock = worker.families.iter().any(|family| family.needs_wall_clock());
             let unix_now = needs_clock.then(host::unix_now);
             fields::write(&worker.families, &items, decision.verdict, unix_now, &mut response::Headers);

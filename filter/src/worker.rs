@@ -112,7 +112,7 @@ impl Worker {
             host::now(),
             &mut self.effects,
         );
-        self.metrics.evictions.add(self.limiter.take_evictions());
+        self.count_events();
         let decision = match step {
             Step::Decided(decision) => decision,
             Step::Waits => {
@@ -128,9 +128,16 @@ impl Worker {
         action
     }
 
-    /// True where the limiter's effects are yet to be carried out.
-    pub(crate) fn has_effects(&self) -> bool {
-        !self.effects.is_empty()
+    /// True where there is something to do that only the root can: [`Worker::carry_out`].
+    pub(crate) fn needs_root(&self) -> bool {
+        let must_wake = self.tick_ms == 0 && self.limiter.needs_tick();
+        !self.effects.is_empty() || must_wake
+    }
+
+    /// Counts what the limiter has noticed.
+    fn count_events(&mut self) {
+        self.metrics.evictions.add(self.limiter.take_evictions());
+        self.metrics.breaker_opened.add(self.limiter.take_opened());
     }
 
     pub(crate) fn root(&self) -> u32 {
@@ -161,6 +168,7 @@ impl Worker {
             let Some((request, decision)) = self.decided.pop_front() else { break };
             self.decide(request, decision, false);
         }
+        self.count_events();
         self.watch_deadlines();
     }
 

@@ -4,8 +4,9 @@ use crate::decision::{Decision, Finding, Mark, Outcome, Verdict};
 use crate::policy::{Limit, OnFailure, Policy, Sync};
 use crate::quota::TokenBucket;
 use crate::request::Demand;
+use crate::tally::Debit;
 use crate::time::Instant;
-use crate::wire::LeaseAsk;
+use crate::wire::{LeaseAsk, Report};
 
 /// A policy that applies to a request.
 #[derive(Debug)]
@@ -13,9 +14,24 @@ pub(crate) struct Applied {
     pub(crate) policy: usize,
     pub(crate) key: String,
     pub(crate) finding: Finding,
-    /// Tokens were taken for it here: from a local bucket, then, or from a lease that ends then.
-    pub(crate) taken: Option<Instant>,
+    /// Tokens were taken for it here.
+    pub(crate) taken: Option<Hold>,
+    /// Whether that may go back later; see [`crate::bucket::Bucket::hold`].
+    pub(crate) is_held: bool,
     pub(crate) asks: Asks,
+    /// What the store is told with the question.
+    pub(crate) report: Option<Report>,
+}
+
+/// What was taken here for a request, to be given back where another policy denies it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Hold {
+    /// Its cost, of a local bucket.
+    Bucket,
+    /// Its cost, of leases of which the first ends then.
+    Lease { ends: Instant },
+    /// What a tally was charged.
+    Tally(Debit),
 }
 
 /// Whether the store is asked about a policy.
@@ -36,13 +52,16 @@ impl Applied {
             key: demand.key,
             finding: Finding::Unknown,
             taken: None,
+            is_held: false,
             asks: Asks::No,
+            report: None,
         }
     }
 
     /// Forgets all but what applies, to be asked for again.
     pub(crate) fn start_anew(&mut self) {
         (self.finding, self.taken, self.asks) = (Finding::Unknown, None, Asks::No);
+        (self.is_held, self.report) = (false, None);
     }
 
     pub(crate) fn is_asked(&self) -> bool {
@@ -70,11 +89,17 @@ impl Applied {
     /// What a policy that could not be asked wants, where it closes.
     fn closes(&self, policies: &[Policy]) -> Option<core::time::Duration> {
         let counted = self.counted(policies).filter(|counted| self.is_asked() && !counted.policy.shadow)?;
-        match counted.sync {
-            Sync::Exact(OnFailure::Closed { retry_after })
-            | Sync::Lease(OnFailure::Closed { retry_after }) => Some(retry_after),
+        match counted.sync.on_failure() {
+            Some(OnFailure::Closed { retry_after }) => Some(retry_after),
             _ => None,
         }
+    }
+}
+
+impl Counted<'_> {
+    /// Whether this proxy uses its share while the store cannot be asked.
+    pub(crate) fn shares(&self) -> bool {
+        self.sync.on_failure() == Some(OnFailure::Share)
     }
 }
 

@@ -21,6 +21,9 @@ pub struct Bucket {
     pub parts_per_micro: u64,
     /// When `spent` was true.
     pub updated: Instant,
+    /// Those of the spent parts that were taken for requests of which it is not known yet whether they pass, less
+    /// what time has refilled of them: what is left of them when everything else is back.
+    pub held: u64,
 }
 
 /// When a cost fits.
@@ -53,7 +56,7 @@ impl Bucket {
 
     const fn spent(spent: u64, quota: &TokenBucket, updated: Instant) -> Self {
         let (parts_per_token, parts_per_micro) = (quota.parts_per_token(), quota.parts_per_micro());
-        Self { spent, parts_per_token, parts_per_micro, updated }
+        Self { spent, parts_per_token, parts_per_micro, updated, held: 0 }
     }
 
     /// When the bucket is full if nothing more is taken: what its state is worth keeping until.
@@ -74,8 +77,9 @@ impl Bucket {
     #[must_use]
     pub fn settle(self, quota: &TokenBucket, now: Instant) -> Self {
         let ahead = self.updated.micros_since(now);
+        let held = self.rescaled(quota, self.held);
         if ahead > quota.micros_for(quota.parts()) {
-            return Self::spent(self.rescaled(quota, self.spent), quota, now);
+            return Self { held, ..Self::spent(self.rescaled(quota, self.spent), quota, now) };
         }
         let elapsed = now.micros_since(self.updated);
         let spent = if tokens_per_micro(self.parts_per_token, self.parts_per_micro)
@@ -85,7 +89,7 @@ impl Bucket {
         } else {
             refilled(self.rescaled(quota, self.spent), elapsed, quota.parts_per_micro())
         };
-        Self::spent(spent, quota, self.updated.max(now))
+        Self { held: held.min(spent), ..Self::spent(spent, quota, self.updated.max(now)) }
     }
 
     /// `spent` parts of this bucket in the parts of `quota`, rounded up; bounded, as scripts must count them.
@@ -133,12 +137,61 @@ impl Bucket {
         Self { spent: self.spent.saturating_add(parts).min(MAX_PARTS), ..self }
     }
 
-    /// Gives `cost` tokens back to a settled bucket, as if they had never been taken. Exact unless the bucket
-    /// would have been full meanwhile: then what time has refilled for them stays with them, too.
+    /// Gives back at once what was taken from a settled bucket, as if it had never been taken.
     #[must_use]
-    pub fn refund(self, quota: &TokenBucket, cost: u64) -> Self {
-        let parts = quota.parts_of(cost).unwrap_or_else(|| quota.parts());
+    pub fn refund(self, quota: &TokenBucket, tokens: u64) -> Self {
+        let parts = tokens.saturating_mul(quota.parts_per_token());
         Self { spent: self.spent.saturating_sub(parts), ..self }
+    }
+
+    /// Notes that `tokens` just taken may be given back later.
+    ///
+    /// A bucket that is full meanwhile would have been full without them, too, and has nothing to give back:
+    /// as time refills, no more is held than is spent.
+    #[must_use]
+    pub fn hold(self, quota: &TokenBucket, tokens: u64) -> Self {
+        let parts = tokens.saturating_mul(quota.parts_per_token());
+        Self { held: self.held.saturating_add(parts).min(self.spent), ..self }
+    }
+
+    /// Gives back what was held in a settled bucket, as if it had never been taken.
+    #[must_use]
+    pub fn release(self, quota: &TokenBucket, tokens: u64) -> Self {
+        let parts = tokens.saturating_mul(quota.parts_per_token()).min(self.held);
+        Self { spent: self.spent.saturating_sub(parts), held: self.held - parts, ..self }
+    }
+
+    /// What was held in a settled bucket stays taken.
+    #[must_use]
+    pub fn confirm(self, quota: &TokenBucket, tokens: u64) -> Self {
+        let parts = tokens.saturating_mul(quota.parts_per_token());
+        Self { held: self.held.saturating_sub(parts), ..self }
+    }
+}
+
+/// What becomes of tokens that were taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// They go back at once; see [`Bucket::refund`].
+    Refund,
+    /// They may go back later; see [`Bucket::hold`].
+    Hold,
+    /// They go back now; see [`Bucket::release`].
+    Release,
+    /// They stay taken; see [`Bucket::confirm`].
+    Confirm,
+}
+
+impl Fate {
+    /// The settled bucket after this has become of `tokens`.
+    #[must_use]
+    pub fn of(self, bucket: Bucket, quota: &TokenBucket, tokens: u64) -> Bucket {
+        match self {
+            Self::Refund => bucket.refund(quota, tokens),
+            Self::Hold => bucket.hold(quota, tokens),
+            Self::Release => bucket.release(quota, tokens),
+            Self::Confirm => bucket.confirm(quota, tokens),
+        }
     }
 }
 
@@ -291,5 +344,31 @@ mod tests {
         assert_eq!(refunded, before.settle(&quota, later));
         let full = Bucket::full(&quota, START);
         assert_eq!(full.refund(&quota, 3), full);
+    }
+
+    #[test]
+    fn what_is_released_late_is_as_if_it_had_never_been_taken() {
+        let quota = quota(10, "1/s");
+        for spent in 0..8 {
+            for wait_us in [0, 500_000, 1_000_000, 2_500_000, 4_000_000, 20_000_000] {
+                let before = Bucket::full(&quota, START).charge(&quota, spent);
+                let later = START.after_micros(wait_us);
+                let held = before.charge(&quota, 3).hold(&quota, 3).settle(&quota, later);
+                // Others take what they find meanwhile.
+                let others =
+                    |bucket: Bucket| bucket.charge(&quota, 2).settle(&quota, later.after_micros(700_000));
+                let released = others(held).release(&quota, 3);
+                assert_eq!(released, others(before.settle(&quota, later)), "{spent} spent, {wait_us} µs");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_confirmed_is_not_released() {
+        let quota = quota(10, "1/s");
+        let both = Bucket::full(&quota, START).charge(&quota, 5).hold(&quota, 3).hold(&quota, 2);
+        let one = both.confirm(&quota, 3).release(&quota, 2);
+        assert_eq!(one.standing(&quota, 1, START).remaining, 7);
+        assert_eq!(one.release(&quota, 3), one);
     }
 }

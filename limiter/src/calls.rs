@@ -4,9 +4,9 @@
 //! leave together when a call ends, so that the load on the companion does not grow with the requests.
 
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::leases::Renewal;
+use crate::errand::Errand;
 use crate::quota::TokenBucket;
 use crate::time::Instant;
 use crate::wire::{MAX_BATCH_CHARGES, MAX_BODY_BYTES, MAX_TAKES};
@@ -29,17 +29,17 @@ pub const MAX_WAITING: usize = 4096;
 /// that a batch of keys and charges within their bounds is within that of the body.
 const MAX_KEY_BYTES_A_CALL: usize = MAX_BODY_BYTES / 2;
 
-/// The most questions that may be queued when a renewal joins them; beyond, it is not made, and the lease ends by
-/// itself.
-pub const MAX_RENEWALS: usize = 1024;
+/// The most questions that may be queued when an errand joins them; beyond, it is not made: a lease ends by itself,
+/// and what was to be reported is reported later.
+pub const MAX_ERRANDS: usize = 1024;
 
 /// What is to be asked.
 #[derive(Debug)]
 pub(crate) enum Question {
     /// For a request that waits.
     Request(RequestId),
-    /// For a lease, in the background.
-    Renewal(Renewal),
+    /// For nobody, in the background.
+    Errand(Errand),
 }
 
 /// What one take of a call asked, for when its answer comes.
@@ -57,6 +57,8 @@ pub(crate) struct SentCharge {
     pub(crate) cost: u64,
     pub(crate) shadow: bool,
     pub(crate) lease: Option<SentLease>,
+    /// Up to which number it reported, where it did.
+    pub(crate) reported: Option<u64>,
 }
 
 /// The lease that a charge asked for.
@@ -91,9 +93,14 @@ impl Calls {
         self.queue.push_back(Question::Request(request));
     }
 
-    pub(crate) fn renew(&mut self, renewals: impl IntoIterator<Item = Renewal>) {
-        let room = MAX_RENEWALS.saturating_sub(self.queue.len());
-        self.queue.extend(renewals.into_iter().take(room).map(Question::Renewal));
+    pub(crate) fn run(&mut self, errands: impl IntoIterator<Item = Errand>) {
+        let room = MAX_ERRANDS.saturating_sub(self.queue.len());
+        self.queue.extend(errands.into_iter().take(room).map(Question::Errand));
+    }
+
+    /// Takes everything out of the queue.
+    pub(crate) fn clear(&mut self) {
+        self.queue.clear();
     }
 
     /// Takes a request that has not been sent out of the queue; false where it was sent.
@@ -134,10 +141,16 @@ impl Calls {
         self.under_way.remove(&call)
     }
 
-    /// Forgets calls of which nobody said that they ended; returns what they had asked.
-    pub(crate) fn forget_lost(&mut self, now: Instant) -> Vec<Sent> {
+    /// Forgets calls of which nobody said that they ended; returns what each had asked.
+    pub(crate) fn forget_lost(&mut self, now: Instant) -> Vec<Vec<Sent>> {
         let lost = self.under_way.extract_if(.., |_, under_way| under_way.lost_at <= now);
-        lost.flat_map(|(_, under_way)| under_way.takes).collect()
+        lost.map(|(_, under_way)| under_way.takes).collect()
+    }
+
+    /// The requests that calls without an answer ask for.
+    pub(crate) fn requests_under_way(&self) -> BTreeSet<RequestId> {
+        let takes = self.under_way.values().flat_map(|under_way| &under_way.takes);
+        takes.filter_map(|sent| sent.request).collect()
     }
 
     pub(crate) fn is_idle(&self) -> bool {

@@ -64,10 +64,10 @@ pub trait ResponseHeaders {
     fn remove(&mut self, name: &'static str);
 }
 
-/// Whether a response of this status carries the fields. Redirects do not: `r=0` may keep a client from
-/// following them.
-pub const fn allowed_on(status: u16) -> bool {
-    !matches!(status, 300..=399)
+/// Whether a response of this status that names another place sends the client there. Such a response does not
+/// carry the fields: `r=0` may keep a client from following it.
+pub const fn is_redirect(status: u16) -> bool {
+    matches!(status, 300..=399)
 }
 
 /// Writes the fields of all `families` to a response, at most once each.

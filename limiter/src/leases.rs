@@ -8,14 +8,19 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 
 use crate::bucket::{Fit, Standing};
+use crate::errand::Errand;
 use crate::purse::{Piece, Purse};
 use crate::quota::TokenBucket;
 use crate::table::{Slots, Table};
+use crate::tally::Tally;
 use crate::time::Instant;
 use crate::wire::{LeaseAsk, MAX_RETURNS, Return};
 
 /// The most keys of which one worker holds tokens of its own; beyond them it takes from its proxy's each time.
 pub const MAX_SLICES: usize = 1024;
+
+/// How often a worker whose slices are all in use looks for those that hold nothing any more.
+const LOOK_THROUGH_EVERY: Duration = Duration::from_millis(10);
 
 /// What a worker draws lasts about so long at the demand it has seen.
 const SLICE_HORIZON: Duration = Duration::from_millis(25);
@@ -96,14 +101,6 @@ pub(crate) enum Found {
     Nothing,
 }
 
-/// A question about a lease that no request waits for.
-#[derive(Debug)]
-pub(crate) struct Renewal {
-    pub(crate) key: String,
-    pub(crate) quota: TokenBucket,
-    pub(crate) ask: LeaseAsk,
-}
-
 /// A lease that is looked at before it ends, to give back what is left of it: first what workers hold goes
 /// back to their proxy, then what the proxy holds to the store.
 #[derive(Clone, Copy, Debug)]
@@ -159,6 +156,15 @@ impl Proxy<'_> {
     ) -> Option<R> {
         self.table.lease(self.slots, key, quota, self.now, apply)
     }
+
+    pub(crate) fn tally<R>(
+        &mut self,
+        key: &str,
+        quota: &TokenBucket,
+        apply: impl FnMut(&mut Tally) -> (R, bool),
+    ) -> Option<R> {
+        self.table.tally(self.slots, key, quota, self.now, apply)
+    }
 }
 
 /// What one worker holds, and its way to what its proxy holds.
@@ -168,19 +174,28 @@ pub(crate) struct Leases {
     /// For how long a question that is under way keeps others from being asked in the background.
     patience: Duration,
     slices: BTreeMap<String, Purse>,
+    /// When there was last made room among them.
+    looked_through: Instant,
     /// What this worker gives back, and when.
     due: BTreeMap<String, Due>,
-    renewals: Vec<Renewal>,
+    errands: Vec<Errand>,
 }
 
 impl Leases {
     pub(crate) fn new(holder: String, patience: Duration) -> Self {
-        Self { holder, patience, slices: BTreeMap::new(), due: BTreeMap::new(), renewals: Vec::new() }
+        Self {
+            holder,
+            patience,
+            slices: BTreeMap::new(),
+            looked_through: Instant::default(),
+            due: BTreeMap::new(),
+            errands: Vec::new(),
+        }
     }
 
     /// Questions that have come up and that no request waits for.
-    pub(crate) fn take_renewals(&mut self) -> Vec<Renewal> {
-        core::mem::take(&mut self.renewals)
+    pub(crate) fn take_errands(&mut self) -> Vec<Errand> {
+        core::mem::take(&mut self.errands)
     }
 
     /// True while leases are out that will be looked at.
@@ -224,7 +239,7 @@ impl Leases {
         }
         self.keep(key, slice, now);
         if let Some(ask) = renewal {
-            self.renewals.push(Renewal { key: key.to_owned(), quota: *quota, ask });
+            self.tell(key, quota, ask);
         }
         found
     }
@@ -254,6 +269,7 @@ impl Leases {
                 return Drawn { found: Found::Nothing, slice, renewal: None };
             }
             let want = lease.purse.demand(ttl / 2, now);
+            lease.purse.see(now);
             let ask = lease.ask(&self.holder, quota, want, self.patience, now);
             return Drawn { found: Found::Ask(ask), slice, renewal: None };
         }
@@ -288,6 +304,9 @@ impl Leases {
     /// The store has granted a lease, perhaps of nothing, and has `rest` tokens left.
     pub(crate) fn on_granted(&mut self, proxy: &mut Proxy<'_>, key: &str, quota: &TokenBucket, grant: Grant) {
         let (now, Grant { piece, is_wanted, rest }) = (proxy.now, grant);
+        if !is_wanted && piece.live(now) == 0 {
+            return;
+        }
         // Where other workers were faster each time, the lease is lost, on the safe side.
         let _ = proxy.lease(key, quota, |lease| {
             lease.purse.rest = rest;
@@ -374,8 +393,18 @@ impl Leases {
             (ask, is_changed)
         });
         if let Some(Some(ask)) = ask {
-            self.renewals.push(Renewal { key: key.to_owned(), quota: *quota, ask });
+            self.tell(key, quota, ask);
         }
+    }
+
+    /// A question that takes, wants and returns nothing.
+    pub(crate) fn probe(&self, key: &str, quota: &TokenBucket, now: Instant) -> Errand {
+        let ask = Lease::default().question(&self.holder, quota, now);
+        Errand { key: key.to_owned(), quota: *quota, lease: Some(ask), report: None }
+    }
+
+    fn tell(&mut self, key: &str, quota: &TokenBucket, ask: LeaseAsk) {
+        self.errands.push(Errand { key: key.to_owned(), quota: *quota, lease: Some(ask), report: None });
     }
 
     fn will_be_due(&mut self, key: &str, due: Due) {
@@ -390,12 +419,18 @@ impl Leases {
     }
 
     fn keep(&mut self, key: &str, slice: Purse, now: Instant) {
+        let is_worthless = |slice: &Purse| slice.live(now) == 0 && slice.refused_until <= now;
         if let Some(kept) = self.slices.get_mut(key) {
             *kept = slice;
             return;
         }
-        if self.slices.len() >= MAX_SLICES {
-            self.slices.retain(|_, slice| slice.live(now) > 0 || slice.refused_until > now);
+        // What was never drawn says nothing, not even of the demand.
+        if slice.stock == 0 && is_worthless(&slice) {
+            return;
+        }
+        if self.slices.len() >= MAX_SLICES && now >= self.looked_through.after(LOOK_THROUGH_EVERY) {
+            self.looked_through = now;
+            self.slices.retain(|_, slice| !is_worthless(slice));
         }
         // A worker that is full takes from its proxy each time. What it has drawn in excess is lost, on the
         // safe side.

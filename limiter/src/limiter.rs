@@ -4,22 +4,29 @@
 //! count itself, in local buckets and from leases, is decided first: a denial there costs no call. Then the
 //! companion is asked for the rest, and where that denies, what was taken goes back.
 
+mod charging;
+
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use crate::applied::{Applied, Asks, admitted, failed, refused};
+use crate::applied::{Applied, Asks, admitted, refused};
+use crate::breaker::Breaker;
 pub use crate::calls::{CallId, RequestId};
-use crate::calls::{Calls, MAX_WAITING, Question, Sent, SentCharge, SentLease};
+use crate::calls::{Calls, MAX_WAITING, Question, Sent, SentCharge};
 use crate::decision::{Decision, Finding};
-use crate::leases::{Found, Grant, Leases, Proxy, Renewal};
-use crate::policy::{Limit, Policy, Sync};
+use crate::leases::{Grant, Leases, Proxy};
+use crate::policy::Policy;
 use crate::purse::Piece;
+use crate::questions::{errand_take, fits, is_failed, refill_us, request_take, size_of};
 use crate::quota::TokenBucket;
 use crate::request::{Attributes, demands};
 use crate::table::{Slots, Table};
+use crate::tallies::Tallies;
+use crate::tally::Heard;
 use crate::time::Instant;
-use crate::wire::{self, Charge, Charged, Take, TakeReply, TakeRequest, Taken};
+use crate::wire::{Charged, TakeReply, TakeRequest, Taken};
+use charging::Charging;
 
 /// How long after its deadline a call's answer counts as lost.
 const LOST_AFTER: Duration = Duration::from_secs(1);
@@ -36,7 +43,7 @@ pub enum Step {
 /// What the caller is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Post this body to [`wire::TAKE_PATH`], and say how it ended.
+    /// Post this body to [`crate::wire::TAKE_PATH`], and say how it ended.
     Call {
         /// Names the call in [`Limiter::on_reply`] or [`Limiter::on_call_failed`].
         call: CallId,
@@ -59,6 +66,11 @@ pub struct Limiter {
     table: Table,
     timeout: Duration,
     leases: Leases,
+    tallies: Tallies,
+    breaker: Breaker,
+    /// What the store was last to be asked about in vain: what a probe asks about. Not always the same, for it may be
+    /// one key alone that it does not answer about.
+    unanswered: Option<(String, TokenBucket)>,
     calls: Calls,
     waiting: BTreeMap<RequestId, Waiting>,
     /// Leased keys that a request of this worker is asking about, and the requests that wait for its answer,
@@ -66,7 +78,6 @@ pub struct Limiter {
     flights: BTreeMap<String, VecDeque<RequestId>>,
     /// Requests whose turn it is to ask, since the one that they waited for asks no more.
     orphans: Vec<RequestId>,
-    evictions: u64,
 }
 
 #[derive(Debug)]
@@ -79,18 +90,6 @@ struct Waiting {
     has_waited: bool,
 }
 
-/// What has come of charging a request here.
-enum Charging {
-    /// Everything it needs was taken here.
-    Done,
-    /// A policy denies; nothing is taken.
-    Denied,
-    /// The store is to be asked.
-    Asks,
-    /// Another request's answer about this key is to be waited for; nothing is taken.
-    Behind(String),
-}
-
 impl Limiter {
     /// A limiter of `policies`, whose local buckets and leases are in `table`; no request waits longer than
     /// `timeout`. `holder` names this proxy to the store: letters and digits, its own and the same in all of
@@ -100,12 +99,14 @@ impl Limiter {
             policies,
             table,
             timeout,
-            leases: Leases::new(holder, timeout),
+            leases: Leases::new(holder.clone(), timeout),
+            tallies: Tallies::new(holder, timeout),
+            breaker: Breaker::default(),
+            unanswered: None,
             calls: Calls::default(),
             waiting: BTreeMap::new(),
             flights: BTreeMap::new(),
             orphans: Vec::new(),
-            evictions: 0,
         }
     }
 
@@ -117,12 +118,18 @@ impl Limiter {
     /// True while a request, a call or a lease has a deadline that [`Limiter::on_tick`] watches.
     pub fn needs_tick(&self) -> bool {
         // Orphans are among the waiting.
-        !self.waiting.is_empty() || !self.calls.is_idle() || self.leases.has_due()
+        let is_busy = !self.waiting.is_empty() || !self.calls.is_idle();
+        is_busy || self.leases.has_due() || self.tallies.has_due() || self.breaker.is_open()
     }
 
     /// Entries of the table given up that were worth something, since this was last asked.
     pub fn take_evictions(&mut self) -> u64 {
-        core::mem::take(&mut self.evictions)
+        self.table.take_evictions()
+    }
+
+    /// How often the circuit breaker has opened since this was last asked.
+    pub fn take_opened(&mut self) -> u64 {
+        self.breaker.take_opened()
     }
 
     /// A request has arrived. Ids in use must differ.
@@ -138,7 +145,7 @@ impl Limiter {
         let deadline = now.after(self.timeout);
         let waiting = Waiting { applied, deadline, is_gone: false, has_waited: false };
         let decision = self.advance(request, waiting, slots, now);
-        self.make_calls(now, effects);
+        self.make_calls(slots, now, effects);
         decision.map_or(Step::Waits, Step::Decided)
     }
 
@@ -154,23 +161,23 @@ impl Limiter {
         effects: &mut Vec<Effect>,
     ) {
         let Some(under_way) = self.calls.end(call) else { return };
-        let answers: Vec<Option<Taken>> = if reply.takes.len() == under_way.takes.len() {
-            reply.takes.into_iter().map(Some).collect()
-        } else {
-            under_way.takes.iter().map(|_| None).collect()
-        };
+        if reply.takes.len() != under_way.takes.len() {
+            self.fail(under_way.takes, slots, now, effects);
+            self.make_calls(slots, now, effects);
+            return;
+        }
+        self.breaker.on_answer();
         let mut behind = Vec::new();
-        for (sent, answer) in under_way.takes.into_iter().zip(answers) {
+        for (sent, answer) in under_way.takes.into_iter().zip(reply.takes) {
             // What cannot be decided is one take's misfortune: those behind it ask for themselves.
-            let is_answer = answer.as_ref().is_some_and(|answer| fits(&sent, answer) || is_failed(answer));
-            if is_answer {
+            if fits(&sent, &answer) || is_failed(&answer) {
                 behind.extend(self.end_flights(&sent));
             } else {
                 self.fail_flights(&sent, slots, now, effects);
             }
-            let answer = answer.filter(|answer| fits(&sent, answer));
+            let answer = Some(answer).filter(|answer| fits(&sent, answer));
             if let Some(Taken::Decided { admitted, charges }) = &answer {
-                self.note_leases(&sent, *admitted, charges, under_way.sent_at, slots, now);
+                self.note(&sent, *admitted, charges, under_way.sent_at, slots, now);
             }
             if let Some(request) = sent.request {
                 self.settle(request, answer, slots, now, effects);
@@ -179,7 +186,7 @@ impl Limiter {
         for request in behind {
             self.go_on(request, slots, now, effects);
         }
-        self.make_calls(now, effects);
+        self.make_calls(slots, now, effects);
     }
 
     /// A call could not be made, timed out, or its answer was none.
@@ -192,11 +199,11 @@ impl Limiter {
     ) {
         let Some(under_way) = self.calls.end(call) else { return };
         self.fail(under_way.takes, slots, now, effects);
-        self.make_calls(now, effects);
+        self.make_calls(slots, now, effects);
     }
 
-    /// Time has passed: requests that have waited too long are decided as failures, and leases near their
-    /// end go back.
+    /// Time has passed: requests that have waited too long are decided as failures, leases near their end go
+    /// back, and what was let through without asking is reported.
     pub fn on_tick(&mut self, slots: &mut dyn Slots, now: Instant, effects: &mut Vec<Effect>) {
         let is_late =
             |(request, waiting): (&RequestId, &Waiting)| (waiting.deadline <= now).then_some(*request);
@@ -208,10 +215,11 @@ impl Limiter {
         for request in core::mem::take(&mut self.orphans) {
             self.go_on(request, slots, now, effects);
         }
-        let lost = self.calls.forget_lost(now);
-        self.fail(lost, slots, now, effects);
+        for lost in self.calls.forget_lost(now) {
+            self.fail(lost, slots, now, effects);
+        }
         self.leases.on_tick(&mut Proxy { table: &self.table, slots, now });
-        self.make_calls(now, effects);
+        self.make_calls(slots, now, effects);
     }
 
     /// The client of a request has left. Does nothing for a request that does not wait.
@@ -235,17 +243,23 @@ impl Limiter {
         slots: &mut dyn Slots,
         now: Instant,
     ) -> Option<Decision> {
-        let has_room = self.waiting.len() < MAX_WAITING;
-        match self.charge(&mut waiting.applied, has_room, waiting.has_waited, slots, now) {
+        let may_wait = self.waiting.len() < MAX_WAITING && !self.breaker.is_open();
+        match self.charge(&mut waiting.applied, may_wait, waiting.has_waited, slots, now) {
             Charging::Done => return Some(admitted(&waiting.applied)),
             Charging::Denied => return Some(refused(&waiting.applied, &self.policies)),
-            Charging::Asks if !has_room => return Some(self.failed(&mut waiting.applied, slots, now)),
+            Charging::Asks if !may_wait => {
+                let asked = waiting.applied.iter().find(|one| one.is_asked());
+                let quota = asked.and_then(|one| one.counted(&self.policies)).map(|counted| counted.quota);
+                self.unanswered = asked.map(|one| one.key.clone()).zip(quota);
+                return Some(self.failed(&mut waiting.applied, slots, now));
+            }
             Charging::Asks => {
                 for one in &waiting.applied {
                     if matches!(one.asks, Asks::Lease(_)) {
                         self.flights.entry(one.key.clone()).or_default();
                     }
                 }
+                self.hold(&mut waiting.applied, slots, now);
                 self.calls.push(request);
             }
             Charging::Behind(key) => self.flights.entry(key).or_default().push_back(request),
@@ -266,124 +280,8 @@ impl Limiter {
         }
     }
 
-    /// Takes what this proxy can count itself, all or nothing.
-    fn charge(
-        &mut self,
-        applied: &mut [Applied],
-        may_ask: bool,
-        has_waited: bool,
-        slots: &mut dyn Slots,
-        now: Instant,
-    ) -> Charging {
-        for one in applied.iter_mut() {
-            one.start_anew();
-            if self.policies.get(one.policy).is_some_and(|policy| policy.limit == Limit::Blocked) {
-                one.finding = Finding::Blocks;
-            }
-        }
-        let is_leased = |one: &&Applied| {
-            one.counted(&self.policies).is_some_and(|counted| matches!(counted.sync, Sync::Lease(_)))
-        };
-        let behind = applied.iter().filter(is_leased).find(|one| self.flights.contains_key(&one.key));
-        if may_ask
-            && !has_waited
-            && let Some(one) = behind
-        {
-            return Charging::Behind(one.key.clone());
-        }
-        let mut is_denied = applied.iter().any(|one| one.refuses(&self.policies));
-        // Local buckets come first: they deny without a call, and for certain.
-        for one in applied.iter_mut() {
-            is_denied |= self.charge_local(one, is_denied, slots, now);
-        }
-        for one in applied.iter_mut() {
-            // One that has waited and finds nothing asks for its cost alone while another's question is under
-            // way: else a worker would decide no more than a lease in each round trip.
-            let may_ask_for_lease = may_ask && !self.flights.contains_key(&one.key);
-            is_denied |= self.charge_shared(one, is_denied, may_ask_for_lease, slots, now);
-        }
-        if is_denied {
-            self.give_back(applied, slots, now);
-            Charging::Denied
-        } else if applied.iter().any(Applied::is_asked) {
-            Charging::Asks
-        } else {
-            Charging::Done
-        }
-    }
-
-    /// Charges a local bucket, or, for a request that is denied already, looks at it. True where it denies.
-    fn charge_local(
-        &mut self,
-        one: &mut Applied,
-        is_denied: bool,
-        slots: &mut dyn Slots,
-        now: Instant,
-    ) -> bool {
-        let Some(counted) = one.counted(&self.policies).filter(|counted| counted.sync == Sync::Local) else {
-            return false;
-        };
-        let (quota, cost) = (counted.quota, counted.policy.cost);
-        if is_denied {
-            // Only looked at, so that the denial names every policy that denies.
-            one.finding = Finding::Stands(self.table.standing(slots, &one.key, &quota, cost, now));
-            return true;
-        }
-        let change = self.table.charge(slots, &one.key, &quota, cost, now);
-        self.evictions += u64::from(change.evicted);
-        one.finding = Finding::Stands(change.standing);
-        one.taken = (!one.finding.denies()).then_some(now);
-        one.refuses(&self.policies)
-    }
-
-    /// Charges a lease, or notes what the store is to be asked. True where it denies.
-    fn charge_shared(
-        &mut self,
-        one: &mut Applied,
-        is_denied: bool,
-        may_ask: bool,
-        slots: &mut dyn Slots,
-        now: Instant,
-    ) -> bool {
-        let Some(counted) = one.counted(&self.policies).filter(|_| !is_denied) else { return false };
-        let (quota, cost) = (counted.quota, counted.policy.cost);
-        match counted.sync {
-            Sync::Local => return false,
-            Sync::Exact(_) => one.asks = Asks::Cost,
-            Sync::Lease(_) => {
-                match self.leases.take(
-                    &mut Proxy { table: &self.table, slots, now },
-                    &one.key,
-                    &quota,
-                    cost,
-                    may_ask,
-                ) {
-                    Found::Taken(standing, ends) => {
-                        (one.finding, one.taken) = (Finding::Stands(standing), Some(ends));
-                    }
-                    Found::Denied(standing) => one.finding = Finding::Stands(standing),
-                    Found::Ask(ask) => one.asks = Asks::Lease(ask),
-                    Found::Nothing => one.asks = Asks::Cost,
-                }
-            }
-        }
-        one.refuses(&self.policies)
-    }
-
-    fn give_back(&mut self, applied: &mut [Applied], slots: &mut dyn Slots, now: Instant) {
-        for one in applied.iter() {
-            let Some(taken) = one.taken else { continue };
-            let Some(counted) = one.counted(&self.policies) else { continue };
-            let (quota, cost) = (counted.quota, counted.policy.cost);
-            match counted.sync {
-                Sync::Local => self.table.refund(slots, &one.key, &quota, cost, now),
-                Sync::Exact(_) | Sync::Lease(_) => self.leases.put_back(&one.key, cost, taken, now),
-            }
-        }
-    }
-
-    /// Takes in what an answer says about leases, whoever asked and whether or not that still waits.
-    fn note_leases(
+    /// Takes in what an answer says about leases and reports, whoever asked and whether or not that still waits.
+    fn note(
         &mut self,
         sent: &Sent,
         is_admitted: bool,
@@ -393,8 +291,13 @@ impl Limiter {
         now: Instant,
     ) {
         for (asked, charged) in sent.charges.iter().zip(charges) {
-            let SentCharge { key, quota, cost, lease: Some(lease), .. } = asked else { continue };
+            let SentCharge { key, quota, cost, .. } = asked;
             let mut proxy = Proxy { table: &self.table, slots, now };
+            if let Some(reported) = asked.reported {
+                let Charged { full_us, proxies, .. } = *charged;
+                self.tallies.on_heard(&mut proxy, key, quota, Heard { sent_at, reported, full_us, proxies });
+            }
+            let Some(lease) = asked.lease else { continue };
             // Spans count from when the question left: a delay on the way makes us ask early.
             let refused_us = match charged.wait_us {
                 Some(wait_us @ 1..) => Some(wait_us),
@@ -432,12 +335,37 @@ impl Limiter {
         }
     }
 
+    /// A call has brought no decisions.
     fn fail(&mut self, takes: Vec<Sent>, slots: &mut dyn Slots, now: Instant, effects: &mut Vec<Effect>) {
+        let last = takes.first().and_then(|sent| sent.charges.first());
+        self.unanswered = last.map(|charge| (charge.key.clone(), charge.quota));
         for sent in takes {
             self.fail_flights(&sent, slots, now, effects);
             if let Some(request) = sent.request {
                 self.settle(request, None, slots, now, effects);
             }
+        }
+        if self.breaker.on_failure(now) {
+            self.stop_waiting(slots, now, effects);
+        }
+    }
+
+    /// The breaker has opened: whatever has not been asked yet is not asked.
+    fn stop_waiting(&mut self, slots: &mut dyn Slots, now: Instant, effects: &mut Vec<Effect>) {
+        let asked = self.calls.requests_under_way();
+        self.calls.clear();
+        self.orphans.clear();
+        let waiting = &self.waiting;
+        let asks = |key: &String| {
+            let mut applied = asked.iter().filter_map(|request| waiting.get(request));
+            applied.any(|waiting| waiting.applied.iter().any(|one| one.key == *key && one.is_asked()))
+        };
+        self.flights.retain(|key, _| asks(key));
+        self.flights.values_mut().for_each(VecDeque::clear);
+        let idle: Vec<RequestId> =
+            self.waiting.keys().filter(|request| !asked.contains(request)).copied().collect();
+        for request in idle {
+            self.settle(request, None, slots, now, effects);
         }
     }
 
@@ -490,6 +418,7 @@ impl Limiter {
                     one.finding = Finding::Stands(Charged { remaining, ..charged }.into());
                 }
                 if is_admitted {
+                    self.confirm(applied, slots, now);
                     admitted(applied)
                 } else {
                     self.give_back(applied, slots, now);
@@ -503,114 +432,30 @@ impl Limiter {
         }
     }
 
-    /// Decides a request that the store was not asked about, or that got no answer.
-    fn failed(&mut self, applied: &mut [Applied], slots: &mut dyn Slots, now: Instant) -> Decision {
-        // One that waited for another's answer has taken nothing yet.
-        if !applied.iter().any(Applied::is_asked) {
-            match self.charge(applied, false, false, slots, now) {
-                Charging::Done => return admitted(applied),
-                Charging::Denied => return refused(applied, &self.policies),
-                Charging::Asks | Charging::Behind(_) => {}
+    fn make_calls(&mut self, slots: &mut dyn Slots, now: Instant, effects: &mut Vec<Effect>) {
+        let mut errands = self.leases.take_errands();
+        let proxy = &mut Proxy { table: &self.table, slots, now };
+        errands.extend(self.tallies.errands(proxy, self.breaker.is_open()));
+        if self.breaker.is_open() {
+            // Leases end by themselves. One question at a time shows whether the store decides again.
+            errands.clear();
+            if let Some((key, quota)) = self.unanswered.as_ref().filter(|_| self.breaker.wants_probe(now)) {
+                errands.push(self.leases.probe(key, quota, now));
             }
         }
-        let decision = failed(applied, &self.policies);
-        if decision.verdict != crate::decision::Verdict::Admit {
-            self.give_back(applied, slots, now);
-        }
-        decision
-    }
-
-    fn make_calls(&mut self, now: Instant, effects: &mut Vec<Effect>) {
-        self.calls.renew(self.leases.take_renewals());
+        self.calls.run(errands);
         let lost_at = now.after(self.timeout).after(LOST_AFTER);
-        let waiting = &self.waiting;
-        while let Some(questions) = self.calls.next(|question| size_of(question, waiting)) {
-            let (takes, sent) = questions.iter().map(|question| self.take_of(question)).unzip();
+        let (waiting, policies) = (&self.waiting, &self.policies);
+        let applied_of =
+            |request: &RequestId| waiting.get(request).map_or(&[][..], |waiting| &waiting.applied);
+        while let Some(questions) = self.calls.next(|question| size_of(question, applied_of)) {
+            let take_of = |question| match question {
+                Question::Request(request) => request_take(request, applied_of(&request), policies),
+                Question::Errand(errand) => errand_take(errand),
+            };
+            let (takes, sent) = questions.into_iter().map(take_of).unzip();
             let call = self.calls.begin(sent, now, lost_at);
             effects.push(Effect::Call { call, body: TakeRequest { takes }.write() });
         }
     }
-
-    fn take_of(&self, question: &Question) -> (Take, Sent) {
-        match question {
-            Question::Request(request) => {
-                let applied = self.waiting.get(request).map_or(&[][..], |waiting| &waiting.applied);
-                let charges: Vec<Charge> =
-                    applied.iter().filter_map(|one| charge_of(one, &self.policies)).collect();
-                let sent =
-                    Sent { request: Some(*request), charges: charges.iter().map(sent_charge).collect() };
-                (Take { charges }, sent)
-            }
-            Question::Renewal(Renewal { key, quota, ask }) => {
-                let charge = Charge {
-                    key: key.clone(),
-                    limit: wire::Limit::TokenBucket(*quota),
-                    cost: 0,
-                    shadow: false,
-                    lease: Some(ask.clone()),
-                    report: None,
-                };
-                let sent = Sent { request: None, charges: vec![sent_charge(&charge)] };
-                (Take { charges: vec![charge] }, sent)
-            }
-        }
-    }
-}
-
-/// The charges of a question, and the bytes of their keys.
-fn size_of(question: &Question, waiting: &BTreeMap<RequestId, Waiting>) -> (usize, usize) {
-    match question {
-        Question::Request(request) => {
-            let applied = waiting.get(request).map_or(&[][..], |waiting| &waiting.applied);
-            let asked = applied.iter().filter(|one| one.is_asked());
-            asked.fold((0, 0), |(charges, bytes), one| (charges + 1, bytes + one.key.len()))
-        }
-        Question::Renewal(renewal) => (1, renewal.key.len()),
-    }
-}
-
-/// What the store is asked about a policy.
-fn charge_of(one: &Applied, policies: &[Policy]) -> Option<Charge> {
-    let counted = one.counted(policies)?;
-    let lease = match &one.asks {
-        Asks::No => return None,
-        Asks::Cost => None,
-        Asks::Lease(ask) => Some(ask.clone()),
-    };
-    Some(Charge {
-        key: one.key.clone(),
-        limit: wire::Limit::TokenBucket(counted.quota),
-        cost: counted.policy.cost,
-        shadow: counted.policy.shadow,
-        lease,
-        report: None,
-    })
-}
-
-fn sent_charge(charge: &Charge) -> SentCharge {
-    let wire::Limit::TokenBucket(quota) = charge.limit;
-    let lease = charge.lease.as_ref().map(|ask| SentLease {
-        id: ask.id,
-        is_wanted: ask.want > 0,
-        ttl: Duration::from_micros(ask.ttl_us),
-    });
-    SentCharge { key: charge.key.clone(), quota, cost: charge.cost, shadow: charge.shadow, lease }
-}
-
-/// Microseconds until `cost` tokens are there, of a bucket that is full in `full_us`; not a moment too long.
-fn refill_us(quota: &TokenBucket, cost: u64, full_us: u64) -> u64 {
-    let beyond = quota.parts_of(cost).map_or(0, |parts| quota.parts() - parts);
-    full_us.saturating_sub(quota.micros_for(beyond))
-}
-
-fn is_failed(answer: &Taken) -> bool {
-    matches!(answer, Taken::Failed { .. })
-}
-
-/// Whether an answer is one to this question, and does not contradict itself: a take is admitted if and only
-/// if every enforced charge fits.
-fn fits(sent: &Sent, answer: &Taken) -> bool {
-    let Taken::Decided { admitted, charges } = answer else { return false };
-    let passes = |(asked, charged): (&SentCharge, &Charged)| asked.shadow || charged.wait_us == Some(0);
-    charges.len() == sent.charges.len() && *admitted == sent.charges.iter().zip(charges).all(passes)
 }

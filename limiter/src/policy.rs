@@ -47,8 +47,21 @@ pub enum Sync {
     Exact(OnFailure),
     /// In the store, with questions for many requests at once; see [`crate::leases`].
     Lease(OnFailure),
+    /// In this proxy, which tells the store in the background; see [`crate::tally`]. While the store cannot be
+    /// told, this proxy counts its share.
+    Async,
     /// In this proxy.
     Local,
+}
+
+impl Sync {
+    /// What becomes of a request when the store cannot be asked; `None` where it never has to be.
+    pub const fn on_failure(self) -> Option<OnFailure> {
+        match self {
+            Self::Exact(on_failure) | Self::Lease(on_failure) => Some(on_failure),
+            Self::Async | Self::Local => None,
+        }
+    }
 }
 
 /// What becomes of a request when the store cannot be asked.
@@ -61,6 +74,9 @@ pub enum OnFailure {
         /// Whole seconds.
         retry_after: Duration,
     },
+    /// It is decided by what is known of the store's bucket, of which this proxy uses its share; see
+    /// [`crate::tally`].
+    Share,
 }
 
 /// The requests that a policy applies to: all conditions hold together.

@@ -143,9 +143,13 @@ impl Purse {
         self.refused_until = fits_at.min(now.after(MAX_REFUSAL));
     }
 
-    /// Tokens that the demand seen since the last addition would use in `horizon`, at least one. A stock that
-    /// was used up in less than a quarter of that says little about a stream, so it is only doubled.
+    /// Tokens that the demand seen since the last addition would use in `horizon`. A stock that was used up in less
+    /// than a quarter of that says little about a stream, so it is only doubled. None where nothing was seen for
+    /// as long: what is taken for a client that comes once is only in the way of others.
     pub fn demand(&self, horizon: Duration, now: Instant) -> u64 {
+        if self.stock == 0 && now > self.added_at.after(horizon) {
+            return 0;
+        }
         let left: u64 = self.pieces.iter().map(|piece| piece.tokens).fold(0, u64::saturating_add);
         let used = self.stock.saturating_sub(left);
         let elapsed_us = u128::from(now.micros_since(self.added_at));
@@ -154,6 +158,13 @@ impl Purse {
         }
         let wanted = u128::from(used) * horizon.as_micros() / elapsed_us.max(1);
         u64::try_from(wanted).unwrap_or(u64::MAX).max(1)
+    }
+
+    /// Notes that a request came while nothing was there, so that the next one shows a demand.
+    pub const fn see(&mut self, now: Instant) {
+        if self.stock == 0 {
+            self.added_at = now;
+        }
     }
 
     /// Whether it is time to ask for more: little is left, or all that is left ends within `margin`.

@@ -9,14 +9,16 @@
 
 mod entry;
 
+use core::cell::Cell;
 use core::hash::Hasher;
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 
-use crate::bucket::{Bucket, Fit, Standing};
+use crate::bucket::{Bucket, Fate, Fit, Standing};
 use crate::key::policy_part;
 use crate::leases::Lease;
 use crate::quota::TokenBucket;
+use crate::tally::Tally;
 use crate::time::Instant;
 use entry::{Entry, Held, Name, decode, encode};
 
@@ -47,22 +49,15 @@ const MAX_ATTEMPTS: usize = 32;
 pub struct Table {
     slots: u32,
     seed: [u8; 16],
-}
-
-/// What a change to a bucket came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// How the bucket stands after the change, or, where it was refused, without it.
-    pub standing: Standing,
-    /// Whether another client's bucket that was not full yet had to be given up.
-    pub evicted: bool,
+    /// Entries given up that were worth something.
+    evictions: Cell<u64>,
 }
 
 impl Table {
     /// A table of `slots` slots, at least one. The seed keeps clients from choosing whose slot they fall
     /// into; all who share the slots must use the same.
     pub const fn new(slots: u32, seed: [u8; 16]) -> Self {
-        Self { slots: if slots == 0 { 1 } else { slots }, seed }
+        Self { slots: if slots == 0 { 1 } else { slots }, seed, evictions: Cell::new(0) }
     }
 
     /// A name for all who share the slots, as long as they do: letters and digits. It tells nothing about the
@@ -82,6 +77,11 @@ impl Table {
         self.slots as u64 * (ENTRIES_PER_SLOT * MAX_ENTRY_BYTES) as u64
     }
 
+    /// Entries given up for others that were worth something, since this was last asked.
+    pub const fn take_evictions(&self) -> u64 {
+        self.evictions.replace(0)
+    }
+
     /// How a bucket stands towards a request of `cost` tokens. Changes nothing.
     pub fn standing(
         &self,
@@ -96,7 +96,7 @@ impl Table {
         settled(find(&decode(&bytes), name), quota, now).standing(quota, cost, now)
     }
 
-    /// Takes `cost` tokens if they fit; says in [`Change::standing`] whether they did.
+    /// Takes `cost` tokens if they fit. How the bucket stands after that, or, where it was refused, without it.
     pub fn charge(
         &self,
         slots: &mut dyn Slots,
@@ -104,9 +104,9 @@ impl Table {
         quota: &TokenBucket,
         cost: u64,
         now: Instant,
-    ) -> Change {
+    ) -> Standing {
         let mut standing = Bucket::full(quota, now).standing(quota, cost, now);
-        let evicted = update(slots, self.place(key), now, |held| {
+        let done = self.update(slots, self.place(key), now, &mut |held| {
             let bucket = settled(held, quota, now);
             standing = bucket.standing(quota, cost, now);
             (standing.fit == Fit::Now).then(|| {
@@ -115,22 +115,27 @@ impl Table {
                 Held::Bucket(charged)
             })
         });
-        match evicted {
-            Ok(evicted) => Change { standing, evicted },
+        match done {
             // Nothing was taken, so nothing may pass.
-            Err(Conflict) if standing.fit == Fit::Now => {
-                Change { standing: Standing { fit: Fit::After(1), ..standing }, evicted: false }
-            }
-            Err(Conflict) => Change { standing, evicted: false },
+            Err(Conflict) if standing.fit == Fit::Now => Standing { fit: Fit::After(1), ..standing },
+            Ok(()) | Err(Conflict) => standing,
         }
     }
 
-    /// Gives back `cost` tokens that were taken. A bucket that was given up meanwhile gets nothing.
-    pub fn refund(&self, slots: &mut dyn Slots, key: &str, quota: &TokenBucket, cost: u64, now: Instant) {
-        // Tokens that cannot be given back are lost on the safe side.
-        let _ = update(slots, self.place(key), now, |held| {
+    /// Changes what becomes of tokens that were taken from a bucket. One that was given up meanwhile stays so.
+    pub fn adjust(
+        &self,
+        slots: &mut dyn Slots,
+        key: &str,
+        quota: &TokenBucket,
+        tokens: u64,
+        fate: Fate,
+        now: Instant,
+    ) {
+        // Where other writers are faster each time, tokens that are not given back are lost on the safe side.
+        let _ = self.update(slots, self.place(key), now, &mut |held| {
             let bucket = settled(held, quota, now);
-            (bucket.spent > 0).then(|| Held::Bucket(bucket.refund(quota, cost)))
+            (bucket.spent > 0).then(|| Held::Bucket(fate.of(bucket, quota, tokens)))
         });
     }
 
@@ -154,7 +159,7 @@ impl Table {
                 hasher.write(&number.to_le_bytes());
             }
         });
-        let done = update(slots, place, now, |held| {
+        let done = self.update(slots, place, now, &mut |held| {
             let mut lease = match held {
                 Some(Held::Lease(lease)) => lease,
                 _ => Lease::default(),
@@ -164,6 +169,55 @@ impl Table {
             is_changed.then_some(Held::Lease(lease))
         });
         result.filter(|_| done.is_ok())
+    }
+
+    /// Changes what was let through of a key without asking; `None` where other writers were faster each time,
+    /// and nothing was changed. `apply` may run several times; it says whether it has changed the tally.
+    pub(crate) fn tally<R>(
+        &self,
+        slots: &mut dyn Slots,
+        key: &str,
+        quota: &TokenBucket,
+        now: Instant,
+        mut apply: impl FnMut(&mut Tally) -> (R, bool),
+    ) -> Option<R> {
+        let mut result = None;
+        let done = self.update(slots, self.place(key), now, &mut |held| {
+            let mut tally = match held {
+                Some(Held::Tally(tally)) => tally.settle(quota, now),
+                // What was counted here alone is carried over.
+                held => Tally::new(settled(held, quota, now), now),
+            };
+            let (made, is_changed) = apply(&mut tally);
+            result = Some(made);
+            is_changed.then_some(Held::Tally(tally))
+        });
+        result.filter(|_| done.is_ok())
+    }
+
+    /// Changes what is held in one place.
+    fn update(
+        &self,
+        slots: &mut dyn Slots,
+        (slot, name): (u32, Name),
+        now: Instant,
+        apply: &mut dyn FnMut(Option<Held>) -> Option<Held>,
+    ) -> Result<(), Conflict> {
+        for _ in 0..MAX_ATTEMPTS {
+            let loaded = slots.load(slot);
+            let (bytes, version) = match &loaded {
+                Some((bytes, version)) => (bytes.as_slice(), Some(*version)),
+                None => (&[][..], None),
+            };
+            let mut entries = decode(bytes);
+            let Some(held) = apply(find(&entries, name)) else { return Ok(()) };
+            let evicts = put(&mut entries, Entry { name, held }, now);
+            if slots.store(slot, &encode(&entries), version).is_ok() {
+                self.evictions.set(self.evictions.get().saturating_add(u64::from(evicts)));
+                return Ok(());
+            }
+        }
+        Err(Conflict)
     }
 
     fn place(&self, key: &str) -> (u32, Name) {
@@ -188,29 +242,6 @@ impl Table {
     }
 }
 
-/// Changes what is held in one place; says whether something that mattered had to go for it.
-fn update(
-    slots: &mut dyn Slots,
-    (slot, name): (u32, Name),
-    now: Instant,
-    mut apply: impl FnMut(Option<Held>) -> Option<Held>,
-) -> Result<bool, Conflict> {
-    for _ in 0..MAX_ATTEMPTS {
-        let loaded = slots.load(slot);
-        let (bytes, version) = match &loaded {
-            Some((bytes, version)) => (bytes.as_slice(), Some(*version)),
-            None => (&[][..], None),
-        };
-        let mut entries = decode(bytes);
-        let Some(held) = apply(find(&entries, name)) else { return Ok(false) };
-        let evicted = put(&mut entries, Entry { name, held }, now);
-        if slots.store(slot, &encode(&entries), version).is_ok() {
-            return Ok(evicted);
-        }
-    }
-    Err(Conflict)
-}
-
 fn find(entries: &[Entry], name: Name) -> Option<Held> {
     entries.iter().find(|entry| entry.name == name).map(|entry| entry.held)
 }
@@ -218,7 +249,7 @@ fn find(entries: &[Entry], name: Name) -> Option<Held> {
 /// A client's bucket; full where there is none.
 fn settled(held: Option<Held>, quota: &TokenBucket, now: Instant) -> Bucket {
     match held {
-        Some(Held::Bucket(bucket)) => bucket.settle(quota, now),
+        Some(Held::Bucket(bucket) | Held::Tally(Tally { bucket, .. })) => bucket.settle(quota, now),
         _ => Bucket::full(quota, now),
     }
 }
@@ -299,13 +330,13 @@ pub(crate) mod tests {
     fn a_charge_is_seen_by_the_next_reader() {
         let (table, mut slots, quota) = (Table::new(4, [7; 16]), Memory::default(), quota(3, "1/m"));
         for left in [2, 1, 0] {
-            let change = table.charge(&mut slots, &of("p", "a"), &quota, 1, NOW);
-            assert_eq!((change.standing.fit, change.standing.remaining), (Fit::Now, left));
+            let standing = table.charge(&mut slots, &of("p", "a"), &quota, 1, NOW);
+            assert_eq!((standing.fit, standing.remaining), (Fit::Now, left));
         }
         let refused = table.charge(&mut slots, &of("p", "a"), &quota, 1, NOW);
-        assert_eq!(refused.standing.fit, Fit::After(60_000_000));
+        assert_eq!(refused.fit, Fit::After(60_000_000));
         assert_eq!(remaining(&table, &mut slots, "b", &quota), 3);
-        table.refund(&mut slots, &of("p", "a"), &quota, 2, NOW);
+        table.adjust(&mut slots, &of("p", "a"), &quota, 2, Fate::Refund, NOW);
         assert_eq!(remaining(&table, &mut slots, "a", &quota), 2);
     }
 
@@ -313,7 +344,7 @@ pub(crate) mod tests {
     fn a_lost_race_is_tried_again_and_counts_once() {
         let (table, quota) = (Table::new(1, [7; 16]), quota(3, "1/m"));
         let mut slots = Memory { interfere: 3, ..Memory::default() };
-        assert_eq!(table.charge(&mut slots, &of("p", "a"), &quota, 1, NOW).standing.remaining, 2);
+        assert_eq!(table.charge(&mut slots, &of("p", "a"), &quota, 1, NOW).remaining, 2);
         assert_eq!(remaining(&table, &mut slots, "a", &quota), 2);
     }
 
@@ -321,7 +352,7 @@ pub(crate) mod tests {
     fn a_race_without_end_admits_nothing() {
         let (table, quota) = (Table::new(1, [7; 16]), quota(3, "1/m"));
         let mut slots = Memory { interfere: usize::MAX, ..Memory::default() };
-        assert_eq!(table.charge(&mut slots, &of("p", "a"), &quota, 1, NOW).standing.fit, Fit::After(1));
+        assert_eq!(table.charge(&mut slots, &of("p", "a"), &quota, 1, NOW).fit, Fit::After(1));
         assert!(slots.operations <= 2 * MAX_ATTEMPTS);
     }
 
@@ -329,13 +360,11 @@ pub(crate) mod tests {
     fn a_flood_of_new_clients_does_not_forgive_a_known_one() {
         let (table, mut slots, quota) = (Table::new(16, [7; 16]), Memory::default(), quota(100, "100/m"));
         table.charge(&mut slots, &of("p", "known"), &quota, 60, NOW);
-        let evictions = (0..10_000)
-            .filter(|client| {
-                table.charge(&mut slots, &of("p", &format!("flood-{client}")), &quota, 1, NOW).evicted
-            })
-            .count();
+        for client in 0..10_000 {
+            table.charge(&mut slots, &of("p", &format!("flood-{client}")), &quota, 1, NOW);
+        }
         assert_eq!(remaining(&table, &mut slots, "known", &quota), 40);
-        assert!(evictions >= 10_000 - 16 * ENTRIES_PER_SLOT);
+        assert!(table.take_evictions() >= 10_000 - 16 * ENTRIES_PER_SLOT as u64);
         let bytes: usize = slots.slots.values().map(|(bytes, _)| bytes.len()).sum();
         assert!(bytes as u64 <= table.max_bytes());
     }
@@ -350,9 +379,7 @@ pub(crate) mod tests {
         for client in 0..10 {
             let key = format!("login-{client}");
             let admitted = (0..50)
-                .filter(|_| {
-                    table.charge(&mut slots, &of("login", &key), &login, 1, NOW).standing.fit == Fit::Now
-                })
+                .filter(|_| table.charge(&mut slots, &of("login", &key), &login, 1, NOW).fit == Fit::Now)
                 .count();
             assert_eq!(admitted, 5, "{key}");
         }
@@ -365,12 +392,10 @@ pub(crate) mod tests {
         for client in 0..ENTRIES_PER_SLOT {
             table.charge(&mut slots, &of("short", &format!("s{client}")), &short, 3, NOW);
         }
-        let evictions = (0..1_000)
-            .filter(|client| {
-                table.charge(&mut slots, &of("long", &format!("l{client}")), &long, 1_000, NOW).evicted
-            })
-            .count();
-        assert_eq!(evictions, 1_000);
+        for client in 0..1_000 {
+            table.charge(&mut slots, &of("long", &format!("l{client}")), &long, 1_000, NOW);
+        }
+        assert_eq!(table.take_evictions(), 1_000);
         let kept = (0..ENTRIES_PER_SLOT)
             .filter(|client| {
                 table.standing(&mut slots, &of("short", &format!("s{client}")), &short, 1, NOW).remaining == 2
@@ -384,7 +409,7 @@ pub(crate) mod tests {
         let (table, mut slots, quota) = (Table::new(1, [7; 16]), Memory::default(), quota(3, "1/m"));
         for garbage in [vec![], vec![255; 7], vec![255; MAX_ENTRY_BYTES * 20 + 3], vec![0; MAX_ENTRY_BYTES]] {
             slots.slots.insert(0, (garbage, 9));
-            assert_eq!(table.charge(&mut slots, &of("p", "a"), &quota, 1, NOW).standing.remaining, 2);
+            assert_eq!(table.charge(&mut slots, &of("p", "a"), &quota, 1, NOW).remaining, 2);
         }
     }
 }

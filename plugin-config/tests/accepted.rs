@@ -23,6 +23,12 @@ fn bucket(capacity: u64, rate: &str) -> Limit {
     Limit::TokenBucket(TokenBucket::new(capacity, rate.parse().unwrap()).unwrap())
 }
 
+/// What the rest of a policy with a bucket makes of where it is counted.
+fn sync(rest: &str) -> Sync {
+    let limit = r#"{"token_bucket": {"capacity": 5, "rate": "2/s"}}"#;
+    policy(&format!(r#"{{"name": "a", "key": ["ip"], "limit": {limit}{rest}}}"#)).sync
+}
+
 fn header(name: &str) -> Source {
     Source::Header(name.into())
 }
@@ -159,14 +165,22 @@ fn a_cost_may_take_the_whole_bucket() {
 
 #[test]
 fn a_limit_is_leased_unless_said() {
-    let written = |rest: &str| {
-        let limit = r#"{"token_bucket": {"capacity": 5, "rate": "2/s"}}"#;
-        policy(&format!(r#"{{"name": "a", "key": ["ip"], "limit": {limit}{rest}}}"#)).sync
-    };
-    assert_eq!(written(""), Sync::Lease(OnFailure::Open));
-    assert_eq!(written(r#", "sync": "lease""#), Sync::Lease(OnFailure::Open));
+    assert_eq!(sync(""), Sync::Lease(OnFailure::Open));
+    assert_eq!(sync(r#", "sync": "lease""#), Sync::Lease(OnFailure::Open));
     let closed = OnFailure::Closed { retry_after: Duration::from_secs(5) };
-    assert_eq!(written(r#", "on_failure": {"closed": {"retry_after": "5s"}}"#), Sync::Lease(closed));
+    assert_eq!(sync(r#", "on_failure": {"closed": {"retry_after": "5s"}}"#), Sync::Lease(closed));
+}
+
+#[test]
+fn modes_that_wait_fall_back_to_their_share_where_they_say_so() {
+    assert_eq!(sync(r#", "on_failure": "share""#), Sync::Lease(OnFailure::Share));
+    assert_eq!(sync(r#", "sync": "exact", "on_failure": "share""#), Sync::Exact(OnFailure::Share));
+}
+
+#[test]
+fn the_mode_that_never_waits_has_its_share_whether_it_says_so_or_not() {
+    assert_eq!(sync(r#", "sync": "async""#), Sync::Async);
+    assert_eq!(sync(r#", "sync": "async", "on_failure": "share""#), Sync::Async);
 }
 
 #[test]

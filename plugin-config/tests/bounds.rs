@@ -72,10 +72,12 @@ fn the_number_of_policies_is_bounded() {
 #[test]
 fn no_more_policies_ask_the_companion_than_one_take_can_charge() {
     let limit = r#""key": ["ip"], "limit": {"token_bucket": {"capacity": 1, "rate": "1/s"}}"#;
-    let exact = format!("{limit}, \"sync\": \"exact\"");
-    assert!(parse(policies(MAX_CHARGES, &exact).as_bytes()).is_ok());
     let expected = "policies: 17 policies that ask the companion are too many; use at most 16";
-    assert_eq!(told(policies(MAX_CHARGES + 1, &exact).as_bytes()), expected);
+    for sync in ["lease", "exact", "async"] {
+        let asks = format!("{limit}, \"sync\": \"{sync}\"");
+        assert!(parse(policies(MAX_CHARGES, &asks).as_bytes()).is_ok(), "{sync}");
+        assert_eq!(told(policies(MAX_CHARGES + 1, &asks).as_bytes()), expected, "{sync}");
+    }
     assert!(parse(policies(MAX_CHARGES + 1, &format!("{limit}, \"sync\": \"local\"")).as_bytes()).is_ok());
     let blocked = r#""limit": "blocked", "sync": "exact""#;
     assert!(parse(policies(MAX_CHARGES + 1, blocked).as_bytes()).is_ok());

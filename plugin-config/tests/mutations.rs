@@ -112,6 +112,8 @@ fn some_value(dice: &mut Dice) -> Value {
         json!("exact"),
         json!("local"),
         json!("lease"),
+        json!("async"),
+        json!("share"),
         json!("5s"),
         json!("99999999999999999999d"),
         json!("99999999999999999999/s"),

@@ -59,8 +59,12 @@ async fn each_kind_of_error_is_refused_with_path_value_and_remedy() {
             "policies[0].name: \"per\\tip\" has characters that cannot stand here; use a name of 1 to 64 printable ASCII characters, such as \"per-ip\"",
         ),
         (
-            with(&json!({ "sync": "async" })),
-            "policies[0].sync: \"async\" is not supported yet; use \"lease\", \"exact\" or \"local\"",
+            with(&json!({ "shards": 8 })),
+            "policies[0].shards: 8 is not supported yet; remove it: a key is one bucket",
+        ),
+        (
+            with(&json!({ "on_failure": "share" })),
+            "policies[0].on_failure: \"share\" has no effect here; remove it, or use \"sync\": \"lease\" or \"exact\": only the companion can fail",
         ),
     ];
     for (configuration, line) in cases {

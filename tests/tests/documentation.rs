@@ -48,6 +48,54 @@ fn what_is_listed_as_not_yet_is_refused_as_that() {
     assert!(count > 20, "{count}");
 }
 
+/// The values in JSON that begin the rows of the first table in `text`, without its head.
+fn first_column(text: &str) -> Vec<Value> {
+    let rows =
+        text.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+    let shown = rows.skip(2).filter_map(|row| Some(row.strip_prefix("| `")?.split_once('`')?.0));
+    shown.map(|value| serde_json::from_str(value).unwrap_or_else(|_| panic!("{value} is not JSON"))).collect()
+}
+
+/// What `tidegate check` says of a policy that counts with these keys.
+fn check_counted(keys: &Value) -> (Option<i32>, String) {
+    let limit = json!({ "token_bucket": { "capacity": 5, "rate": "1/s" } });
+    let mut policy = json!({ "name": "p", "key": ["ip"], "limit": limit });
+    policy.as_object_mut().expect("an object").extend(keys.as_object().expect("an object").clone());
+    let configuration = json!({ "companion": { "cluster": "tidegate" }, "policies": [policy] });
+    check(configuration.to_string().as_bytes())
+}
+
+#[test]
+fn the_modes_that_are_documented_are_those_that_work() {
+    let tables = [
+        between(README, "### Where a limit is counted\n", "\n## "),
+        between(POLICIES, "\n## `sync`\n", "\n## "),
+    ];
+    for table in tables {
+        let modes = first_column(table);
+        for mode in &modes {
+            assert_eq!(check_counted(&json!({ "sync": mode })).0, Some(0), "{mode}");
+        }
+        let (_, told) = check_counted(&json!({ "sync": "?" }));
+        let known: Vec<&str> = told.split('"').skip(3).step_by(2).collect();
+        let is_known = |mode: &Value| known.iter().any(|known| mode == known);
+        assert!(modes.len() == known.len() && modes.iter().all(is_known), "{modes:?}, but {told}");
+    }
+}
+
+#[test]
+fn what_is_documented_for_on_failure_works_where_a_request_waits() {
+    let values = first_column(between(POLICIES, "\n## `on_failure`\n", "\n## "));
+    assert_eq!(values.len(), 3, "{values:?}");
+    for value in &values {
+        for sync in ["lease", "exact", "async", "local"] {
+            let (code, told) = check_counted(&json!({ "sync": sync, "on_failure": value }));
+            let works = matches!(sync, "lease" | "exact") || (sync, value) == ("async", &json!("share"));
+            assert_eq!(code, Some(i32::from(!works)), "{sync} {value}: {told}");
+        }
+    }
+}
+
 /// A configuration with this name at this place, and the path that the error must start with.
 fn written(place: &str, name: &str) -> (Value, String) {
     let limit = json!({ "token_bucket": { "capacity": 5, "rate": "1/s" } });
@@ -81,11 +129,6 @@ fn written(place: &str, name: &str) -> (Value, String) {
         ("limit", _) => {
             policy["limit"] = json!({ name: {} });
             format!("limit.{name}")
-        }
-        ("sync" | "on_failure", _) => {
-            policy["sync"] = json!("exact");
-            policy[place] = json!(name);
-            place.to_owned()
         }
         _ => panic!("no such place: {place}"),
     };

@@ -121,6 +121,15 @@ async fn a_redirect_carries_upstreams_fields_alone() {
 }
 
 #[tokio::test]
+async fn what_names_another_place_and_does_not_send_there_carries_the_fields() {
+    let created: [(&str, &[u8]); 1] = [("location", b"/new")];
+    for (status, theirs) in [(201, &created[..]), (304, &[])] {
+        let answer = behind(json!(["draft-11"]), status, theirs).await;
+        assert_eq!((answer.status, answer.remaining("edge")), (status, Some(99)));
+    }
+}
+
+#[tokio::test]
 async fn a_redirect_of_envoys_own_carries_no_fields() {
     let route = json!({ "match": { "prefix": "/old" }, "redirect": { "path_redirect": "/new" } });
     let mut configuration = plugin(edge());

@@ -3,6 +3,7 @@
 use crate::bucket::Bucket;
 use crate::leases::Lease;
 use crate::purse::{MAX_PIECES, Piece, Purse};
+use crate::tally::Tally;
 use crate::time::Instant;
 
 /// Entries in one slot.
@@ -11,11 +12,13 @@ pub const ENTRIES_PER_SLOT: usize = 8;
 /// The most bytes of one entry: a fingerprint, a kind with the group above it, and the numbers of a lease, 64-bit little-endian each.
 pub const MAX_ENTRY_BYTES: usize = 8 * (2 + LEASE_NUMBERS);
 
-const BUCKET_NUMBERS: usize = 4;
+const BUCKET_NUMBERS: usize = 5;
 const LEASE_NUMBERS: usize = 7 + 3 * MAX_PIECES;
+const TALLY_NUMBERS: usize = BUCKET_NUMBERS + 9;
 
 const BUCKET: u64 = 1;
 const LEASE: u64 = 2;
+const TALLY: u64 = 3;
 
 /// What is held for one client under one policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +27,8 @@ pub(super) enum Held {
     Bucket(Bucket),
     /// Tokens leased from the store.
     Lease(Lease),
+    /// What is let through without asking.
+    Tally(Tally),
 }
 
 /// Where an entry is found, and among which it may have to make room.
@@ -53,7 +58,8 @@ impl Held {
         match self {
             Self::Bucket(bucket) if bucket.full_at() > now => (2, bucket.full_at()),
             Self::Lease(lease) if lease.matters_until() > now => (1, lease.matters_until()),
-            Self::Bucket(_) | Self::Lease(_) => Self::WORTHLESS,
+            Self::Tally(tally) if tally.matters_until() > now => (2, tally.matters_until()),
+            Self::Bucket(_) | Self::Lease(_) | Self::Tally(_) => Self::WORTHLESS,
         }
     }
 }
@@ -67,12 +73,14 @@ pub(super) fn encode(entries: &[Entry]) -> Vec<u8> {
         match held {
             Held::Bucket(bucket) => {
                 push(&[*fingerprint, kind(BUCKET)]);
-                push(&[
-                    bucket.spent,
-                    bucket.parts_per_token,
-                    bucket.parts_per_micro,
-                    bucket.updated.as_micros(),
-                ]);
+                push(&numbers_of(bucket));
+            }
+            Held::Tally(tally) => {
+                push(&[*fingerprint, kind(TALLY)]);
+                push(&numbers_of(&tally.bucket));
+                push(&[tally.counted, tally.reported, tally.proxies]);
+                push(&[tally.heard.as_micros(), tally.owed_since.as_micros(), tally.asked_until.as_micros()]);
+                push(&[tally.known, tally.spare, u64::from(tally.is_alone)]);
             }
             Held::Lease(Lease { purse, next_id, asked_until }) => {
                 push(&[*fingerprint, kind(LEASE), *next_id, asked_until.as_micros()]);
@@ -97,18 +105,27 @@ pub(super) fn decode(bytes: &[u8]) -> Vec<Entry> {
         let wanted = match kind {
             BUCKET => BUCKET_NUMBERS,
             LEASE => LEASE_NUMBERS,
+            TALLY => TALLY_NUMBERS,
             _ => break,
         };
         if numbers.len() < wanted {
             break;
         }
         let mut next = || numbers.next().unwrap_or(0);
-        let held =
-            if kind == BUCKET { Held::Bucket(bucket(&mut next)) } else { Held::Lease(lease(&mut next)) };
+        let held = match kind {
+            BUCKET => Held::Bucket(bucket(&mut next)),
+            LEASE => Held::Lease(lease(&mut next)),
+            _ => Held::Tally(tally(&mut next)),
+        };
         let name = Name { fingerprint, group: u32::try_from(group).unwrap_or(0) };
         entries.push(Entry { name, held });
     }
     entries
+}
+
+fn numbers_of(bucket: &Bucket) -> [u64; BUCKET_NUMBERS] {
+    let Bucket { spent, parts_per_token, parts_per_micro, updated, held } = *bucket;
+    [spent, parts_per_token, parts_per_micro, updated.as_micros(), held]
 }
 
 fn bucket(next: &mut dyn FnMut() -> u64) -> Bucket {
@@ -117,6 +134,7 @@ fn bucket(next: &mut dyn FnMut() -> u64) -> Bucket {
         parts_per_token: next(),
         parts_per_micro: next(),
         updated: Instant::from_micros(next()),
+        held: next(),
     }
 }
 
@@ -133,4 +151,19 @@ fn lease(next: &mut dyn FnMut() -> u64) -> Lease {
         rest: next(),
     };
     Lease { purse, next_id, asked_until }
+}
+
+fn tally(next: &mut dyn FnMut() -> u64) -> Tally {
+    Tally {
+        bucket: bucket(next),
+        counted: next(),
+        reported: next(),
+        proxies: next(),
+        heard: Instant::from_micros(next()),
+        owed_since: Instant::from_micros(next()),
+        asked_until: Instant::from_micros(next()),
+        known: next(),
+        spare: next(),
+        is_alone: next() == 1,
+    }
 }

@@ -88,6 +88,10 @@ impl Store for Generous {
         }
         TakeReply { takes }
     }
+
+    fn full_us(&self, charge: &Charge, now: Instant) -> u64 {
+        self.authority.full_us(charge, now)
+    }
 }
 
 /// A store that does not see that a request has come twice.
@@ -110,6 +114,34 @@ impl Store for Forgetful {
             ask.id = self.requests;
         }
         self.authority.decide(&request, now)
+    }
+
+    fn full_us(&self, charge: &Charge, now: Instant) -> u64 {
+        self.authority.full_us(charge, now)
+    }
+}
+
+/// A store that does not look at the numbers of what is reported.
+#[derive(Default)]
+struct Credulous {
+    authority: Authority,
+    requests: u64,
+}
+
+impl Store for Credulous {
+    fn decide(&mut self, request: &TakeRequest, now: Instant) -> TakeReply {
+        self.requests += 1;
+        let mut request = request.clone();
+        let charges = request.takes.iter_mut().flat_map(|take| &mut take.charges);
+        for report in charges.filter_map(|charge| charge.report.as_mut()) {
+            // Of whom it has never heard.
+            report.holder = format!("r{}", self.requests);
+        }
+        self.authority.decide(&request, now)
+    }
+
+    fn full_us(&self, charge: &Charge, now: Instant) -> u64 {
+        self.authority.full_us(charge, now)
     }
 }
 
@@ -169,4 +201,9 @@ fn an_answer_that_is_credited_to_another_call_too_is_caught() {
 #[test]
 fn a_request_that_came_twice_and_is_granted_twice_is_caught() {
     is_caught(Theme::Lease, Flaw::None, &[Broken::Books], || Box::new(Forgetful::default()));
+}
+
+#[test]
+fn a_report_whose_numbers_are_ignored_is_caught() {
+    is_caught(Theme::Async, Flaw::None, &[Broken::Books], || Box::new(Credulous::default()));
 }

@@ -1,14 +1,17 @@
 //! What must hold of every decision.
 
+use core::time::Duration;
 use std::collections::BTreeMap;
 
 use limiter::decision::{Decision, Outcome, Verdict};
 use limiter::leases;
-use limiter::policy::{Policy, Sync};
+use limiter::policy::{OnFailure, Policy, Sync};
+use limiter::quota::TokenBucket;
+use limiter::tally;
 
 use crate::ledger::Ledger;
 use crate::meter::Meter;
-use crate::plan::{Arrival, SLOWEST_US, applies, quota, store_key};
+use crate::plan::{Arrival, Plan, SLOWEST_US, applies, quota, store_key};
 
 /// Which promise was broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +66,9 @@ pub(crate) struct Counted {
 pub(crate) struct Checks {
     timeout_us: u64,
     has_layers: bool,
+    strangers: u64,
+    is_answered: bool,
+    is_acquainted: bool,
     meters: BTreeMap<Counted, Meter>,
     /// Admissions before count for nothing towards the formula of shared policies.
     shared_from_us: u64,
@@ -72,13 +78,16 @@ pub(crate) struct Checks {
 }
 
 impl Checks {
-    pub(crate) fn new(timeout_us: u64, policies: &[Policy]) -> Self {
+    pub(crate) fn new(plan: &Plan) -> Self {
         Self {
-            timeout_us,
-            has_layers: policies.len() > 1,
+            timeout_us: u64::try_from(plan.timeout.as_micros()).unwrap(),
+            has_layers: plan.policies.len() > 1,
+            strangers: plan.strangers(),
+            is_answered: plan.is_answered(),
+            is_acquainted: plan.is_acquainted,
             meters: BTreeMap::new(),
             shared_from_us: 0,
-            ledger: Ledger::default(),
+            ledger: Ledger::new(plan.policies.iter().all(|policy| policy.sync == Sync::Async)),
             counts: Counts::default(),
             violation: None,
         }
@@ -123,7 +132,7 @@ impl Checks {
         let arrival = &open.arrival;
         let is_local = policy.sync == Sync::Local;
         if !is_local {
-            let paid = self.ledger.admit(&store_key(arrival.client, policy), policy.cost);
+            let paid = self.ledger.admit(&store_key(arrival.client, policy), policy.cost, must_ask(policy));
             self.expect(Broken::Books, paid);
         }
         let from_us = if is_local { 0 } else { self.shared_from_us };
@@ -132,7 +141,8 @@ impl Checks {
         for waits in [true, false].into_iter().filter(|waits| *waits || is_at_once) {
             let place = Counted { policy: index, client: arrival.client, proxy, waits };
             let slack_us = self.slack_us(policy, waits);
-            let new = || Meter::new(quota(policy), slack_us, from_us);
+            let metered = self.metered(policy);
+            let new = || Meter::new(metered, slack_us, from_us);
             if let Err(parts) = self.meters.entry(place).or_insert_with(new).admit(policy.cost, now_us) {
                 let excess = format!("{parts}/{} tokens too many", quota(policy).parts_per_token());
                 self.fail(Broken::Formula, format!("{excess} in {place:?} for {arrival:?}"));
@@ -146,24 +156,56 @@ impl Checks {
         // answers may bunch up, for as long as one is waited for.
         let wait_us = if waits { self.timeout_us + TICK_US } else { 0 };
         match policy.sync {
-            Sync::Local | Sync::Lease(_) if !self.has_layers => Self::base_slack_us(policy),
-            _ => Self::base_slack_us(policy) + wait_us,
+            Sync::Local | Sync::Lease(_) if !self.has_layers => self.base_slack_us(policy),
+            _ => self.base_slack_us(policy) + wait_us,
         }
     }
 
-    fn base_slack_us(policy: &Policy) -> u64 {
+    fn base_slack_us(&self, policy: &Policy) -> u64 {
+        let micros = |span: Duration| u64::try_from(span.as_micros()).unwrap();
         match policy.sync {
-            Sync::Local | Sync::Exact(_) => 0,
-            Sync::Lease(_) => u64::try_from(leases::ttl(&quota(policy)).as_micros()).unwrap(),
+            Sync::Local => 0,
+            Sync::Exact(on_failure) => reunion_us(on_failure),
+            Sync::Lease(on_failure) => micros(leases::ttl(&quota(policy))) + reunion_us(on_failure),
+            Sync::Async => {
+                let late_us = if self.is_answered { 0 } else { 2 * SLOWEST_US };
+                let unknown_us =
+                    micros(tally::interval(&quota(policy))) + self.timeout_us + TICK_US + late_us;
+                (self.strangers - 1) * unknown_us
+            }
         }
+    }
+
+    /// The limit that a policy's formula names over any span, with its slack beside it.
+    fn metered(&self, policy: &Policy) -> TokenBucket {
+        let quota = quota(policy);
+        let (capacity, proxies) = (quota.capacity(), self.strangers);
+        let (capacity, is_split) = match policy.sync {
+            // Each proxy may let through a whole bucket that the others do not know of.
+            Sync::Async => (capacity * proxies, !self.is_answered),
+            // A share below one request lets one through.
+            Sync::Exact(OnFailure::Share) if self.is_acquainted => {
+                (capacity + capacity.max(proxies * policy.cost), false)
+            }
+            // A proxy that has not heard of the others lately takes all for its share.
+            Sync::Exact(OnFailure::Share) | Sync::Lease(OnFailure::Share) => {
+                (capacity * (1 + proxies), !self.is_answered)
+            }
+            _ => (capacity, false),
+        };
+        // Proxies that cannot ask use their shares, while the others use all.
+        let times = if is_split { 2 } else { 1 };
+        let rate = format!("{}/{}", quota.rate().count() * times, unit(&quota));
+        TokenBucket::new(capacity, rate.parse().unwrap()).unwrap()
     }
 
     /// The policies have other limits from now on. Messages from before may arrive unless they are `cut`, and
     /// what they do under the old limit is not measured.
     pub(crate) fn edit(&mut self, old: &[Policy], new: &[Policy], cut: bool, now_us: u64) {
+        let metered: Vec<TokenBucket> = new.iter().map(|policy| self.metered(policy)).collect();
         for index in (0..new.len()).filter(|index| old[*index].limit != new[*index].limit) {
             let policy = &new[index];
-            let is_strict = cut || policy.sync == Sync::Local;
+            let is_strict = (cut && must_ask(policy)) || policy.sync == Sync::Local;
             let longest_us = SLOWEST_US + self.slack_us(policy, true);
             let from_us = if is_strict { now_us } else { now_us + longest_us };
             self.ledger.edit(policy, now_us, from_us);
@@ -173,7 +215,7 @@ impl Checks {
             }
             let slacks_us = [false, true].map(|waits| self.slack_us(policy, waits));
             for (place, meter) in self.meters.iter_mut().filter(|(place, _)| place.policy == index) {
-                meter.edit(quota(policy), slacks_us[usize::from(place.waits)]);
+                meter.edit(metered[index], slacks_us[usize::from(place.waits)]);
             }
         }
     }
@@ -181,6 +223,25 @@ impl Checks {
     /// Whole tokens that the admissions leave of a local bucket.
     pub(crate) fn remaining(&mut self, place: Counted, now_us: u64) -> Option<u64> {
         self.meters.get_mut(&place).map(|meter| meter.remaining(now_us))
+    }
+}
+
+/// Whether nothing passes that was not taken before.
+pub(crate) fn must_ask(policy: &Policy) -> bool {
+    policy.sync != Sync::Async && policy.sync.on_failure() != Some(OnFailure::Share)
+}
+
+/// For how long some proxies may still use their shares while others ask again.
+fn reunion_us(on_failure: OnFailure) -> u64 {
+    if on_failure == OnFailure::Share { 1_000_000 } else { 0 }
+}
+
+fn unit(quota: &TokenBucket) -> &'static str {
+    match quota.rate().period().micros() {
+        1_000_000 => "s",
+        60_000_000 => "m",
+        3_600_000_000 => "h",
+        _ => "d",
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use limiter::policy::Policy;
 use limiter::wire::{
     Charge, Charged, Limit, MAX_BODY_BYTES, MAX_CHARGES, MAX_HOLDER_BYTES, MAX_LEASE_ID, MAX_RETURNS,
-    MAX_TAKES, MAX_TTL_US, TakeReply, TakeRequest, Taken,
+    MAX_TAKES, MAX_TTL_US, Take, TakeRequest, Taken,
 };
 
 use crate::meter::Meter;
@@ -20,6 +20,12 @@ struct Account {
     costs: u64,
     /// Tokens of requests that were let pass.
     admitted: u64,
+    /// Tokens charged by reports.
+    reported: u64,
+    /// Tokens that may be reported again: their holder was away for so long that the store has forgotten it.
+    excused: u64,
+    /// When a holder reported last.
+    heard_us: BTreeMap<String, u64>,
     /// Leases that are out: their tokens and when they end.
     out: BTreeMap<(String, u64), (u64, u64)>,
     /// From when the bucket is full, so that the store forgets what is out.
@@ -34,25 +40,64 @@ pub(crate) struct Ledger {
     meters: BTreeMap<String, Meter>,
     /// What the store takes before does not count for them.
     from_us: u64,
+    /// Whether requests pass as soon as they are counted, so that none is reported that does not pass.
+    checks_reports: bool,
     pub(crate) calls: u64,
     pub(crate) granted: u64,
     pub(crate) returned: u64,
 }
 
 impl Ledger {
+    pub(crate) fn new(checks_reports: bool) -> Self {
+        Self { checks_reports, ..Self::default() }
+    }
+
     /// Notes what the store has answered.
+    ///
+    /// `full_us`: microseconds until each bucket of the take was full, before.
     pub(crate) fn note(
         &mut self,
-        request: &TakeRequest,
-        reply: &TakeReply,
+        take: &Take,
+        taken: &Taken,
+        full_us: &[u64],
         now_us: u64,
     ) -> Result<(), String> {
-        self.calls += 1;
-        for (take, taken) in request.takes.iter().zip(&reply.takes) {
-            let Taken::Decided { admitted, charges } = taken else { continue };
-            for (charge, charged) in take.charges.iter().zip(charges) {
-                self.note_charge(charge, *charged, *admitted, now_us)?;
-            }
+        let Taken::Decided { admitted, charges } = taken else { return Ok(()) };
+        for ((charge, charged), full_us) in take.charges.iter().zip(charges).zip(full_us) {
+            self.note_report(charge, *charged, *admitted, (*full_us, now_us))?;
+            self.note_charge(charge, *charged, *admitted, now_us)?;
+        }
+        Ok(())
+    }
+
+    /// What reports charge must have been let through. Seen where nothing else of the same charge moves the
+    /// bucket but its cost.
+    fn note_report(
+        &mut self,
+        charge: &Charge,
+        charged: Charged,
+        is_admitted: bool,
+        (full_us, now_us): (u64, u64),
+    ) -> Result<(), String> {
+        let Some(report) = charge.report.as_ref().filter(|_| charge.lease.is_none()) else { return Ok(()) };
+        let Limit::TokenBucket(bucket) = charge.limit;
+        let (micro, token) = (u128::from(bucket.parts_per_micro()), u128::from(bucket.parts_per_token()));
+        let parts = u128::from(charged.full_us.saturating_sub(full_us)) * micro;
+        // The spans are rounded up to microseconds, in which far less than a token comes back.
+        let tokens = u64::try_from((parts + token / 2) / token).unwrap();
+        let cost = if is_admitted && charged.wait_us == Some(0) { charge.cost } else { 0 };
+        let account = self.accounts.entry(charge.key.clone()).or_default();
+        account.reported += tokens.saturating_sub(cost);
+        let heard_us = account.heard_us.insert(report.holder.clone(), now_us);
+        if heard_us.is_some_and(|heard_us| now_us - heard_us >= report.ttl_us / 2) {
+            account.excused += report.to - report.from;
+        }
+        if self.checks_reports && account.reported > account.admitted + account.excused {
+            let (reported, admitted) = (account.reported, account.admitted);
+            return Err(format!(
+                "{reported} tokens of {} are reported, {admitted} were let through",
+                charge.key
+            ));
         }
         Ok(())
     }
@@ -99,11 +144,13 @@ impl Ledger {
         }
     }
 
-    /// Notes that a request has passed: what it costs must have been taken before.
-    pub(crate) fn admit(&mut self, key: &str, cost: u64) -> Result<(), String> {
+    /// Notes that a request has passed.
+    ///
+    /// Where it `must_ask`, what it costs must have been taken before.
+    pub(crate) fn admit(&mut self, key: &str, cost: u64, must_ask: bool) -> Result<(), String> {
         let account = self.accounts.entry(key.to_owned()).or_default();
         account.admitted += cost;
-        if account.admitted > account.taken {
+        if must_ask && account.admitted > account.taken {
             return Err(format!(
                 "{} tokens of {key} are spent, {} were taken",
                 account.admitted, account.taken
@@ -114,6 +161,8 @@ impl Ledger {
 
     /// Notes that the store's clock has stepped back: it may have dropped what is out.
     pub(crate) fn step_back(&mut self) {
+        // Spans until a bucket is full count what the clock is behind, and not only what is spent.
+        self.checks_reports = false;
         self.accounts.values_mut().for_each(|account| account.full_us = 0);
     }
 
@@ -135,12 +184,12 @@ impl Ledger {
     /// What was taken of a key for requests alone, less what requests have passed with: what refused ones
     /// were charged.
     pub(crate) fn charged_in_vain(&self, key: &str) -> u64 {
-        self.accounts.get(key).map_or(0, |account| account.costs - account.admitted)
+        self.accounts.get(key).map_or(0, |account| account.costs.saturating_sub(account.admitted))
     }
 
     /// Tokens that were taken and nobody has spent.
     pub(crate) fn unspent(&self) -> u64 {
-        self.accounts.values().map(|account| account.taken - account.admitted).sum()
+        self.accounts.values().map(|account| account.taken.saturating_sub(account.admitted)).sum()
     }
 }
 

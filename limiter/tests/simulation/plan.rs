@@ -21,6 +21,8 @@ pub(crate) struct Plan {
     pub(crate) timeout: Duration,
     pub(crate) network: Network,
     pub(crate) conflicts_per_mille: u64,
+    /// Whether every proxy knows how many there are before something goes wrong.
+    pub(crate) is_acquainted: bool,
     /// In the order of time.
     pub(crate) arrivals: Vec<Arrival>,
     /// In the order of time.
@@ -114,6 +116,24 @@ pub(crate) const PATHS: [&str; 2] = ["/a", "/b"];
 pub(crate) fn quota(policy: &Policy) -> TokenBucket {
     let Limit::TokenBucket(quota) = policy.limit else { panic!("a policy without a bucket") };
     quota
+}
+
+impl Plan {
+    /// Proxies that may know nothing of each other: those that there are, and one more each time that what one
+    /// knew is lost.
+    pub(crate) fn strangers(&self) -> u64 {
+        let loses =
+            |(_, fault): &&(u64, Fault)| matches!(fault, Fault::Replace { .. } | Fault::Forget { .. });
+        (self.proxies + self.faults.iter().filter(loses).count()) as u64
+    }
+
+    /// Whether every question is answered within the timeout.
+    pub(crate) fn is_answered(&self) -> bool {
+        let is_away =
+            |(_, fault): &(u64, Fault)| matches!(fault, Fault::Away { .. } | Fault::Reload { cut: true, .. });
+        let timeout_us = u64::try_from(self.timeout.as_micros()).unwrap();
+        self.network.is_good() && 2 * self.network.delay_us.1 < timeout_us && !self.faults.iter().any(is_away)
+    }
 }
 
 pub(crate) fn applies(policy: &Policy, path: &str) -> bool {

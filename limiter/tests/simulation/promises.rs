@@ -5,7 +5,7 @@ use std::env;
 use limiter::authority::Authority;
 use limiter::policy::Sync;
 
-use crate::checks::{Broken, Counted, Violation};
+use crate::checks::{Broken, Counted, Violation, must_ask};
 use crate::plan::{Arrival, Network, PATHS, PATIENT, Plan, quota, store_key};
 use crate::schedule::Theme;
 use crate::store::Store;
@@ -58,6 +58,16 @@ fn local_holds_its_formula() {
 }
 
 #[test]
+fn async_holds_its_formula() {
+    hold(Theme::Async);
+}
+
+#[test]
+fn share_holds_its_formula() {
+    hold(Theme::Share);
+}
+
+#[test]
 fn layers_hold_theirs_together() {
     hold(Theme::Layers);
 }
@@ -93,7 +103,10 @@ impl World<'_> {
         for (index, policy) in plan.policies.iter().enumerate() {
             for client in 0..clients {
                 let key = store_key(client, policy);
-                if matches!(policy.sync, Sync::Exact(_)) && self.checks.ledger.charged_in_vain(&key) > 0 {
+                if must_ask(policy)
+                    && matches!(policy.sync, Sync::Exact(_))
+                    && self.checks.ledger.charged_in_vain(&key) > 0
+                {
                     self.checks.fail(Broken::Books, format!("a refused request was charged on {key}"));
                 }
                 for proxy in (0..plan.proxies).filter(|_| is_local) {

@@ -14,6 +14,9 @@ pub(crate) enum Theme {
     Exact,
     Lease,
     Local,
+    Async,
+    /// Policies that use their share while the store cannot be asked.
+    Share,
     /// Several policies in different modes.
     Layers,
 }
@@ -52,12 +55,26 @@ impl Theme {
         let network = network(&mut random);
         let clients = random.pick(&[1, 1, 2, 3, 8]);
         let limit = quota(&policies[0]);
-        let arrivals = arrivals(&mut random, (proxies, workers, clients), limit);
+        let mut arrivals = arrivals(&mut random, (proxies, workers, clients), limit);
+        let is_acquainted = self == Self::Share
+            && network.is_good()
+            && 2 * network.delay_us.1 < 20_000
+            && matches!(policies[0].sync, Sync::Exact(_));
+        if is_acquainted {
+            arrivals = acquaintance((proxies, workers, clients), arrivals);
+        }
         let end_us = arrivals.last().map_or(0, |arrival| arrival.at_us);
         let faults = if random.chance(400) {
             Vec::new()
         } else {
-            Self::faults(&mut random, &policies, proxies, workers, end_us)
+            let mut faults = Self::faults(&mut random, &policies, proxies, workers, end_us);
+            if is_acquainted {
+                let is_known = |(at_us, fault): &(u64, Fault)| {
+                    *at_us > ACQUAINTED_US && !matches!(fault, Fault::Replace { .. } | Fault::Forget { .. })
+                };
+                faults.retain(is_known);
+            }
+            faults
         };
         Plan {
             seed,
@@ -70,6 +87,7 @@ impl Theme {
             timeout: Duration::from_millis(random.pick(&[20, 50, 50, 100])),
             network,
             conflicts_per_mille: random.pick(&[0, 0, 50, 400]),
+            is_acquainted,
             arrivals,
             faults,
         }
@@ -82,12 +100,19 @@ impl Theme {
             Self::Exact => vec![policy("p", limit, Sync::Exact(closes), None)],
             Self::Lease => vec![policy("p", limit, Sync::Lease(closes), None)],
             Self::Local => vec![policy("p", limit, Sync::Local, None)],
+            Self::Async => vec![policy("p", limit, Sync::Async, None)],
+            Self::Share => {
+                let syncs = [Sync::Exact(OnFailure::Share), Sync::Lease(OnFailure::Share)];
+                vec![policy("p", limit, random.pick(&syncs), None)]
+            }
             Self::Layers => (0..random.between(2, 4))
                 .map(|index| {
+                    let closes = if random.chance(200) { OnFailure::Share } else { closes };
                     let sync = random.pick(&[
                         Sync::Exact(closes),
                         Sync::Lease(closes),
                         Sync::Lease(closes),
+                        Sync::Async,
                         Sync::Local,
                     ]);
                     let path = random.pick(&[None, None, Some(PATHS[0]), Some(PATHS[1])]);
@@ -186,6 +211,33 @@ impl Crowd {
             self.arrivals.push(Arrival { at_us: self.at_us, proxy, worker, client, path, patience_us });
         }
     }
+}
+
+/// When all proxies have heard of each other, where they do that first.
+const ACQUAINTED_US: u64 = 2_000_000;
+
+/// Every worker asks about every client twice before anything else happens: the second time it hears of all.
+fn acquaintance((proxies, workers, clients): (usize, usize, usize), mut later: Vec<Arrival>) -> Vec<Arrival> {
+    let mut arrivals = Vec::new();
+    for round_us in [0, 1_000_000] {
+        for (proxy, worker, client) in (0..proxies * workers * clients)
+            .map(|index| (index % proxies, index / proxies % workers, index / proxies / workers))
+        {
+            arrivals.push(Arrival {
+                at_us: round_us,
+                proxy,
+                worker,
+                client,
+                path: PATHS[0],
+                patience_us: PATIENT,
+            });
+        }
+    }
+    for arrival in &mut later {
+        arrival.at_us += ACQUAINTED_US;
+    }
+    arrivals.extend(later);
+    arrivals
 }
 
 /// Requests in phases, each at its own multiple of the limit.

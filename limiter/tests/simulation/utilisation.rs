@@ -58,6 +58,7 @@ fn measure(sync: Sync, limit: (u64, &str), arrivals: Vec<Arrival>, from_us: u64)
         timeout: Duration::from_millis(50),
         network: Network::good((500, 2_500)),
         conflicts_per_mille: 0,
+        is_acquainted: false,
         arrivals: Vec::new(),
         faults: Vec::new(),
     };

@@ -190,7 +190,7 @@ impl World {
                 let mut slots = Memory(self.slots.0.clone());
                 self.table.standing(&mut slots, &key, &quota, 1, self.now).remaining
             }
-            Sync::Exact(_) | Sync::Lease(_) => {
+            Sync::Exact(_) | Sync::Lease(_) | Sync::Async => {
                 let charge = limiter::wire::Charge {
                     key,
                     limit: limiter::wire::Limit::TokenBucket(quota),

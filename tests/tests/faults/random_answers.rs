@@ -39,7 +39,8 @@ async fn random_answers_neither_crash_nor_hang_the_filter() {
             }
         }
         assert!(timed.took < Duration::from_secs(2), "round {round} took {:?}", timed.took);
-        if round % 20 == 0 {
+        // After three failures in a row the filter would ask no more.
+        if round % 2 == 1 {
             assert_eq!(Seen::of(&envoy.get(path).await), Seen::Admitted { left: 7 }, "after round {round}");
         }
     }
