@@ -21,7 +21,7 @@ import report
 import variants
 from fleet import COMPANION, ENVOY, LOAD, VALKEY, fleet
 from processes import ROOT, BenchError
-from results import Results
+from results import SWEEP, SWEPT, Results
 
 QUICK = os.environ.get("BENCH_QUICK") == "1"
 
@@ -83,6 +83,11 @@ def measure_round(folder, number, run):
                         measured = measure(route, keys, seconds, number)
                         samples.append({"round": number, "route": route, "keys": keys,
                                         "variant": target.variant.slug, **measured})
+        say(f"round {number + 1} of {rounds}: fewer connections")
+        swept = [(target, connections) for target in targets if target.variant.slug in SWEPT for connections in SWEEP]
+        for target, connections in draw.sample(swept, len(swept)):
+            measured = target.sweep("direct", 1, seconds, number, connections)
+            samples.append({"round": number, "route": "direct", "keys": 1, "variant": target.variant.slug, **measured})
     return samples
 
 
@@ -96,7 +101,7 @@ def warm_up_seconds(keys):
 def write(out, samples, run, facts):
     out.mkdir(parents=True, exist_ok=True)
     results = Results(samples)
-    where = f"{facts['CPU']}."
+    where = f"{facts['CPU']}{'' if results.is_quiet() else ', not quiet'}."
     texts = {
         "results.json": json.dumps({"machine": facts, "run": run, "samples": samples}, indent=0) + "\n",
         "results.md": report.markdown(results, facts, run),

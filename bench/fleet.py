@@ -1,4 +1,4 @@
-"""All that a round runs on: an upstream, and an Envoy for each variant, with companion and store where it needs them."""
+"""All that a round runs on: an upstream, and an Envoy for each variant, with companion and store where it asks one."""
 
 import contextlib
 import json
@@ -39,10 +39,14 @@ class Target:
         if status != 200 or (field and field not in fields):
             raise BenchError(f"{self.variant.name}: {status} with {', '.join(fields)}: {body}")
 
-    def closed(self, route, keys, seconds, seed):
+    def sweep(self, route, keys, seconds, seed, connections):
+        """As `closed`, over another number of connections."""
+        return {**self.closed(route, keys, seconds, seed, connections), "kind": "sweep", "connections": connections}
+
+    def closed(self, route, keys, seconds, seed, connections=None):
         """Each connection sends its next request when the one before is answered: how many can be had."""
         url = f"http://127.0.0.1:{self.port}{variants.path(route, keys)}"
-        wrk = ["wrk", "--threads", 1, "--connections", self.run["connections"], "--duration", f"{seconds}s",
+        wrk = ["wrk", "--threads", 1, "--connections", connections or self.run["connections"], "--duration", f"{seconds}s",
                "--timeout", f"{PATIENCE_SECONDS}s", "--script", KEYS_LUA, url, "--", keys, seed]
         counted, result = self.measure(wrk)
         requests = counted["requests"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import variants
 from fleet import ENVOY, VALKEY
 from processes import CPUS, ENVOY_CPUS, OTHER_CPUS, ROOT
-from results import TARGETS, setting_name, settings
+from results import LIKENED, SWEEP, SWEPT, TARGETS, setting_name, settings
 
 VARIABLES = ("BENCH_QUICK", "BENCH_ROUNDS", "BENCH_SECONDS", "BENCH_RATE", "BENCH_CONNECTIONS")
 
@@ -59,11 +59,15 @@ def numbers(cpus):
 
 def markdown(results, facts, run):
     lines = ["# Benchmark results", "", "What is measured, and how, is in [the folder's README](../README.md).", ""]
+    if not results.is_quiet():
+        lines += ["**The machine was not quiet.** Of these figures believe the ratios of CPU times, roughly, and "
+                  "nothing else.", ""]
     lines += ["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in facts.items())]
     foreign = results.foreign()
     lines += [f"| Other programs | took {foreign[len(foreign) // 2]:.0%} of the machine in the median measurement, "
               f"{foreign[-1]:.0%} in the worst |", ""]
     lines += ["## Targets", "", *targets(results), ""]
+    lines += ["## Connections", "", *sweep(results, run), ""]
     lines += ["![Throughput](throughput.svg)", "", "![CPU time a request](cpu.svg)", "", "![Latency](latency.svg)"]
     for route, keys in settings():
         lines += ["", f"## {setting_name(route, keys)}", "", *table(results, route, keys, run["rate"])]
@@ -78,12 +82,36 @@ def targets(results):
     for slug, to, route, least in TARGETS:
         one, many = ((results.ratio("per_second", route, keys, slug, to),
                       1 / results.ratio("envoy_cpu_us", route, keys, slug, to)) for keys in variants.KEYS)
-        yield (f"| `{slug}` ≥ {least} × {names()[to]}, {route} | {one[0]:.2f} ({one[1]:.2f}) | "
+        yield (f"| {names()[slug]} ≥ {least} × {names()[to]}, {route} | {one[0]:.2f} ({one[1]:.2f}) | "
                f"{'yes' if one[0] >= least else '**no**'} | {many[0]:.2f} ({many[1]:.2f}) |")
 
 
+    yield ""
+    yield ("Like with like, as throughput and in brackets by Envoy's CPU time: native without fields beside Tidegate "
+           "without fields, native by key and with fields beside Tidegate as it comes.")
+    yield ""
+    yield "| | with one hot key | with 100,000 keys |"
+    yield "|---|---|---|"
+    for slug, to, route in LIKENED:
+        one, many = (f"{results.ratio('per_second', route, keys, slug, to):.2f} "
+                     f"({1 / results.ratio('envoy_cpu_us', route, keys, slug, to):.2f})" for keys in variants.KEYS)
+        yield f"| {names()[slug]} / {names()[to]}, {route} | {one} | {many} |"
+
+
+def sweep(results, run):
+    yield ("With one hot key and a direct response, over fewer connections. Where many requests wait at once, `exact` "
+           "asks for all of them in one call, and comes nearer.")
+    yield ""
+    yield "| connections | " + " | ".join(f"`{slug}`, requests/s" for slug in SWEPT) + " | ratio |"
+    yield "|--:|--:|--:|--:|"
+    rows = [(count, [results.swept(slug, count) for slug in SWEPT]) for count in SWEEP]
+    rows.append((run["connections"], [results.median("per_second", "direct", 1, slug) for slug in SWEPT]))
+    for count, (first, second) in rows:
+        yield f"| {count} | {first:,.0f} | {second:,.0f} | {first / second:.2f} |"
+
+
 def names():
-    return {variant.slug: f"`{variant.slug}`" if variant.field else variant.name for variant in variants.ALL}
+    return {variant.slug: variant.name for variant in variants.ALL}
 
 
 def table(results, route, keys, rate):

@@ -12,6 +12,23 @@ TARGETS = [
 ]
 
 
+# Comparisons of like with like: as much decided, and as much told.
+LIKENED = [
+    ("lease_bare", "native", "direct"),
+    ("lease_bare", "native", "proxied"),
+    ("lease", "native_likened", "direct"),
+    ("lease", "native_likened", "proxied"),
+]
+
+# Variants whose throughput is also measured over fewer connections: where many requests wait at once, `exact` asks
+# for all of them in one call.
+SWEPT = ("lease", "exact")
+SWEEP = (1, 4, 16)
+
+# Beyond this share of the machine, what other programs took is more than noise.
+QUIET = 0.05
+
+
 class Results:
     """The samples of a run: one for each round, setting, variant and kind of load."""
 
@@ -21,7 +38,7 @@ class Results:
     def values(self, field, route, keys, slug):
         setting = (route, keys, slug)
         return [sample[field] for sample in self.samples
-                if field in sample and (sample["route"], sample["keys"], sample["variant"]) == setting]
+                if sample["kind"] != "sweep" and field in sample and (sample["route"], sample["keys"], sample["variant"]) == setting]
 
     def median(self, field, route, keys, slug):
         """The median over the rounds; None where the variant has no such figure."""
@@ -32,6 +49,12 @@ class Results:
         """Always of two medians of one run, whose rounds were interleaved."""
         return self.median(field, route, keys, slug) / self.median(field, route, keys, to)
 
+    def swept(self, slug, connections):
+        """The median throughput over so many connections."""
+        return statistics.median(sample["per_second"] for sample in self.samples
+                                 if (sample["kind"], sample["variant"], sample.get("connections"))
+                                 == ("sweep", slug, connections))
+
     def cpu(self, route, keys, slug):
         """Microseconds of CPU time a request, by process."""
         parts = {name: self.median(f"{name}_cpu_us", route, keys, slug) for name in ("envoy", "companion", "store")}
@@ -40,6 +63,9 @@ class Results:
     def foreign(self):
         """How much of the machine other programs took in each measurement, from 0 to 1."""
         return sorted(sample["foreign"] for sample in self.samples)
+
+    def is_quiet(self):
+        return statistics.median(self.foreign()) <= QUIET
 
 
 def settings():

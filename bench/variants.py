@@ -47,10 +47,18 @@ class Variant:
 
 
 class Native(Variant):
-    """Envoy's own filter: one bucket for everybody, or, with many keys, one for each value of the header."""
+    """Envoy's own filter: one bucket for everybody, or, with many keys, one for each value of the header.
+
+    Likened to Tidegate it has a bucket for each value in any case, and writes fields into responses.
+    """
 
     name = "native local_ratelimit"
     slug = "native"
+
+    def __init__(self, is_likened=False):
+        self.is_likened = is_likened
+        if is_likened:
+            self.name, self.slug, self.field = "native, by key, fields", "native_likened", "x-ratelimit-limit"
 
     def filters(self):
         return [{"name": "envoy.filters.http.local_ratelimit",
@@ -66,13 +74,15 @@ class Native(Variant):
             "filter_enabled": always,
             "filter_enforced": always,
         }
-        if keys > 1:
+        if self.is_likened:
+            config["enable_x_ratelimit_headers"] = "DRAFT_VERSION_03"
+        if keys > 1 or self.is_likened:
             # An entry without a value makes a bucket for each value; the default is to keep 20 of them.
             action = {"request_headers": {"header_name": "x-api-key", "descriptor_key": "api_key"}}
             config |= {
                 "descriptors": [{"entries": [{"key": "api_key"}], "token_bucket": bucket}],
                 "rate_limits": [{"actions": [action]}],
-                "max_dynamic_descriptors": keys,
+                "max_dynamic_descriptors": max(keys, 20),
                 "always_consume_default_token_bucket": False,
             }
         return {"envoy.filters.http.local_ratelimit": config}
@@ -116,14 +126,18 @@ class Tidegate(Wasm):
     module = WASM
     field = "ratelimit"
 
-    def __init__(self, sync):
+    def __init__(self, sync, has_fields=True):
         super().__init__(f"Tidegate, {sync}", sync)
-        self.sync = sync
+        if not has_fields:
+            self.name, self.slug, self.field = f"{self.name}, no fields", f"{sync}_bare", None
+        self.sync, self.has_fields = sync, has_fields
         self.needs_companion = sync != "local"
 
     def configuration(self):
         policies = [policy | {"sync": self.sync} for policy in PLUGIN["policies"]]
         config = PLUGIN | {"policies": policies}
+        if not self.has_fields:
+            config["headers"] = []
         if not self.needs_companion:
             del config["companion"]
         return json.dumps(config)
@@ -148,8 +162,10 @@ def difference(before, after, name):
 ALL = [
     Variant(),
     Native(),
+    Native(is_likened=True),
     Wasm("no-op wasm filter", "noop"),
     Tidegate("local"),
+    Tidegate("lease", has_fields=False),
     Tidegate("lease"),
     Tidegate("exact"),
 ]
