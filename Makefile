@@ -52,7 +52,7 @@ endif
 demo: tools build ## fetches and builds what is missing, and shows a limit at work; DEMO_ONCE=1 ends after that
 	@python3 envoy/demo.py
 
-bench: tools build bench-programs ## compares costs with Envoy's own filter, in 25 minutes; BENCH_QUICK=1 only tries it
+bench: tools build bench-programs ## compares costs with Envoy's own filter, in half an hour; BENCH_QUICK=1 only tries it
 	@tools/need wrk python3
 	@python3 bench/bench.py
 

@@ -76,14 +76,20 @@ def measure_round(folder, number, run):
         for route in variants.ROUTES:
             for keys in variants.KEYS:
                 say(f"round {number + 1} of {rounds}: {route}, {keys} key{'s' if keys > 1 else ''}")
-                for target in draw.sample(targets, len(targets)):
+                compared = [target for target in targets if target.variant not in variants.PARTS]
+                for target in draw.sample(compared, len(compared)):
                     if warm_up := warm_up_seconds(keys):
                         target.closed(route, keys, warm_up, number + 1000)
                     for measure in (target.closed, target.open):
                         measured = measure(route, keys, seconds, number)
                         samples.append({"round": number, "route": route, "keys": keys,
                                         "variant": target.variant.slug, **measured})
-        say(f"round {number + 1} of {rounds}: fewer connections")
+        say(f"round {number + 1} of {rounds}: parts, and fewer connections")
+        for target in (target for target in targets if target.variant in variants.PARTS):
+            if not QUICK:
+                target.closed("direct", 1, warm_up_seconds(1), number + 1000)
+            measured = target.closed("direct", 1, seconds, number)
+            samples.append({"round": number, "route": "direct", "keys": 1, "variant": target.variant.slug, **measured})
         swept = [(target, connections) for target in targets if target.variant.slug in SWEPT for connections in SWEEP]
         for target, connections in draw.sample(swept, len(swept)):
             measured = target.sweep("direct", 1, seconds, number, connections)

@@ -36,7 +36,7 @@ class Figure:
 
     def __init__(self, title, note):
         self.parts = []
-        rows = len(variants.ALL) * ROW
+        rows = len(variants.COMPARED) * ROW
         self.height = HEAD + 2 * (PANEL_HEAD + rows) + FOOT
         self.text(MARGIN, 34, title, "title")
         self.text(MARGIN, 54, note, "note")
@@ -58,10 +58,10 @@ class Figure:
         """For each panel and variant, where its row begins and the middle of its height."""
         for index, (route, keys) in enumerate(settings()):
             left = MARGIN + LABELS + index % 2 * (PANEL + GAP)
-            top = HEAD + index // 2 * (PANEL_HEAD + len(variants.ALL) * ROW) + PANEL_HEAD
+            top = HEAD + index // 2 * (PANEL_HEAD + len(variants.COMPARED) * ROW) + PANEL_HEAD
             self.text(left, top - 8, setting_name(route, keys), "panel")
-            self.line(left, top, left, top + len(variants.ALL) * ROW, "rule")
-            for number, variant in enumerate(variants.ALL):
+            self.line(left, top, left, top + len(variants.COMPARED) * ROW, "rule")
+            for number, variant in enumerate(variants.COMPARED):
                 y = top + number * ROW + ROW / 2
                 if index % 2 == 0:
                     self.text(left - 10, y + 4.5, variant.name, "right")
@@ -90,7 +90,7 @@ def throughput(results, where):
     figure = Figure("Throughput of one Envoy worker", "Requests a second in a closed loop; in grey the ratio "
                     f"to native local_ratelimit. {where}")
     most = max(results.median("per_second", *setting, variant.slug)
-               for setting in settings() for variant in variants.ALL)
+               for setting in settings() for variant in variants.COMPARED)
     for route, keys, variant, left, y in figure.rows():
         value = results.median("per_second", route, keys, variant.slug)
         width = value / most * (PANEL - FIGURES - 34)
@@ -104,7 +104,7 @@ def throughput(results, where):
 def cpu(results, where):
     figure = Figure("CPU time a request", f"Microseconds in a closed loop, by process. {where}")
     most = max(sum(results.cpu(*setting, variant.slug).values())
-               for setting in settings() for variant in variants.ALL)
+               for setting in settings() for variant in variants.COMPARED)
     for route, keys, variant, left, y in figure.rows():
         x, parts = left, results.cpu(route, keys, variant.slug)
         for name, value in parts.items():
@@ -120,7 +120,7 @@ def latency(results, where, rate):
     figure = Figure("Latency", f"Milliseconds at {rate:,} requests a second, from the moment each was meant for; "
                     f"logarithmic. {where}")
     every = [results.median(f"p{percent}_us", *setting, variant.slug) / 1000
-             for setting in settings() for variant in variants.ALL for percent in (50, 99)]
+             for setting in settings() for variant in variants.COMPARED for percent in (50, 99)]
     ticks = [mantissa * 10 ** power for power in range(-3, 5) for mantissa in (1, 2, 5)]
     low = max([tick for tick in ticks if tick <= min(every)], default=ticks[0])
     high = min([tick for tick in ticks if tick >= max(every)], default=ticks[-1])
@@ -133,8 +133,8 @@ def latency(results, where, rate):
         return left + log(value / low) / log(high / low) * (PANEL - TWO_FIGURES)
 
     for number, (route, keys, variant, left, y) in enumerate(figure.rows()):
-        if number % len(variants.ALL) == 0:
-            bottom = y - ROW / 2 + len(variants.ALL) * ROW
+        if number % len(variants.COMPARED) == 0:
+            bottom = y - ROW / 2 + len(variants.COMPARED) * ROW
             for tick in shown:
                 figure.line(place(left, tick), y - ROW / 2, place(left, tick), bottom, "rule")
                 figure.text(place(left, tick), bottom + 12, f"{tick:g}", "tick middle")

@@ -159,7 +159,22 @@ def difference(before, after, name):
     return after.get(name, 0) - before.get(name, 0)
 
 
-ALL = [
+class Unlimited(Tidegate):
+    """The filter with a policy that counts nothing: what it costs to be there."""
+
+    def __init__(self):
+        super().__init__("local", has_fields=False)
+        self.name, self.slug = "Tidegate, unlimited", "unlimited"
+
+    def configuration(self):
+        return json.dumps({"policies": [{"name": "bench", "limit": "unlimited"}]})
+
+    def check(self, before, after, requests):
+        # It leaves no trace that could be counted.
+        Wasm.check(self, before, after, requests)
+
+
+COMPARED = [
     Variant(),
     Native(),
     Native(is_likened=True),
@@ -169,6 +184,10 @@ ALL = [
     Tidegate("lease"),
     Tidegate("exact"),
 ]
+
+# What is measured in one setting only, to see where the time goes.
+PARTS = [Unlimited()]
+ALL = COMPARED + PARTS
 
 
 def path(route, keys):
