@@ -218,7 +218,9 @@ impl Limiter {
         for lost in self.calls.forget_lost(now) {
             self.fail(lost, slots, now, effects);
         }
-        self.leases.on_tick(&mut Proxy { table: &self.table, slots, now });
+        let proxy = &mut Proxy { table: &self.table, slots, now };
+        self.leases.on_tick(proxy);
+        self.tallies.on_tick(proxy);
         self.make_calls(slots, now, effects);
     }
 

@@ -16,10 +16,6 @@ use crate::wire::Report;
 /// The most keys of which one worker has yet to report; beyond them it reports what it counts at once.
 pub(crate) const MAX_DUE: usize = 4096;
 
-/// What was counted is not looked at again before that: by then it is known what becomes of the request, unless
-/// it waits.
-const TELL_SOON: Duration = Duration::from_millis(1);
-
 /// For how long the number of proxies that one key showed holds for keys that nothing is known of.
 const FLEET_FOR: Duration = Duration::from_mins(1);
 
@@ -70,9 +66,6 @@ impl Tallies {
                 errands.extend(self.errand(proxy, &key, &quota));
             }
         }
-        if !self.due.is_empty() {
-            self.look_at_due(proxy, is_away, &mut errands);
-        }
         errands
     }
 
@@ -118,7 +111,7 @@ impl Tallies {
             self.urgent.push((key.to_owned(), *quota));
         }
         if debit.is_some() {
-            self.tell_after(next.max(now.after(TELL_SOON)), key, quota);
+            self.tell_after(next, key, quota);
         }
         Tallied { standing, debit }
     }
@@ -183,8 +176,8 @@ impl Tallies {
         });
     }
 
-    /// Reports what is due and is not reported yet.
-    fn look_at_due(&mut self, proxy: &mut Proxy<'_>, is_away: bool, errands: &mut Vec<Errand>) {
+    /// Time has passed: what is due and is not reported yet is to be.
+    pub(crate) fn on_tick(&mut self, proxy: &mut Proxy<'_>) {
         let now = proxy.now;
         let is_due = |(key, due): (&String, &Due)| (due.at <= now).then(|| (key.clone(), due.quota));
         let keys: Vec<(String, TokenBucket)> = self.due.iter().filter_map(is_due).collect();
@@ -194,11 +187,9 @@ impl Tallies {
                 self.due.remove(&key);
                 continue;
             }
-            if !is_away {
-                errands.extend(self.errand(proxy, &key, &quota));
-            }
             // It is looked at again, to see whether the report has arrived.
             let at = now.after(interval(&quota).max(self.patience));
+            self.urgent.push((key.clone(), quota));
             self.due.insert(key, Due { quota, at });
         }
     }
