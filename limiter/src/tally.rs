@@ -10,6 +10,7 @@ use core::time::Duration;
 use crate::bucket::{Bucket, Fate, Standing};
 use crate::quota::{MAX_PARTS, TokenBucket};
 use crate::time::Instant;
+use crate::wire::MAX_LEASE_ID;
 
 /// How long the store remembers a proxy that it has not heard of: what is a share of the limit does not change
 /// with every pause of a client.
@@ -156,7 +157,7 @@ impl Tally {
     /// Lets a request through that fits.
     pub(crate) fn count(&mut self, quota: &TokenBucket, cost: u64, weight: u64) -> Debit {
         self.bucket = self.bucket.owe(quota, cost.saturating_mul(weight));
-        self.counted = self.counted.saturating_add(cost);
+        self.counted = self.counted.saturating_add(cost).min(MAX_LEASE_ID);
         Debit { weight }
     }
 
@@ -169,7 +170,7 @@ impl Tally {
             Fate::Hold | Fate::Refund => {
                 self.counted = self.counted.saturating_sub(cost).max(self.reported);
             }
-            Fate::Confirm => self.counted = self.counted.saturating_add(cost),
+            Fate::Confirm => self.counted = self.counted.saturating_add(cost).min(MAX_LEASE_ID),
             Fate::Release => {}
         }
     }
@@ -192,6 +193,8 @@ impl Tally {
         (self.owed_since, self.asked_until) = (Instant::default(), Instant::default());
         (self.spare, self.is_alone) = (0, false);
         self.reported = self.reported.max(heard.reported);
+        // What was given back after another worker had reported it stays counted.
+        self.counted = self.counted.max(self.reported);
         let spent = heard.full_us.saturating_mul(quota.parts_per_micro()).min(MAX_PARTS);
         // Time counts from now on: what came back on the way is not known to have come back.
         let bucket = Bucket { spent, ..Bucket::full(quota, now) };
@@ -200,5 +203,128 @@ impl Tally {
         // The store does not know of what is held.
         let held = self.bucket.held;
         self.bucket = Bucket { spent: bucket.spent.saturating_add(held).min(MAX_PARTS), held, ..bucket };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Instant = Instant::from_micros(1_000_000);
+    const PATIENCE: Duration = Duration::from_millis(50);
+
+    fn quota() -> TokenBucket {
+        TokenBucket::new(100, "10/s".parse().unwrap()).unwrap()
+    }
+
+    fn tally() -> Tally {
+        Tally::new(Bucket::full(&quota(), START), START)
+    }
+
+    fn heard(reported: u64, spent: u64, proxies: u64, sent_at: Instant) -> Heard {
+        Heard { sent_at, reported, full_us: spent * 100_000, proxies }
+    }
+
+    fn left(tally: &Tally, now: Instant) -> u64 {
+        tally.settle(&quota(), now).standing(&quota(), 1, 1, now).remaining
+    }
+
+    #[test]
+    fn an_answer_takes_the_place_of_what_was_known_and_keeps_what_it_does_not_know_of() {
+        let mut tally = tally();
+        tally.count(&quota(), 30, 1);
+        let reported = tally.counted;
+        tally.count(&quota(), 5, 1);
+        tally.hear(&quota(), heard(reported, 60, 2, START), START);
+        assert_eq!(left(&tally, START), 35);
+        assert!(tally.has_news());
+    }
+
+    #[test]
+    fn an_answer_that_was_overtaken_says_nothing() {
+        let mut tally = tally();
+        let later = START.after_micros(10);
+        tally.hear(&quota(), heard(tally.counted, 60, 2, later), later);
+        let before = tally;
+        tally.hear(&quota(), heard(tally.counted, 10, 1, START), later);
+        assert_eq!(tally, before);
+    }
+
+    #[test]
+    fn what_is_held_is_not_reported_and_not_forgotten() {
+        let mut tally = tally();
+        let debit = tally.count(&quota(), 30, 1);
+        tally.adjust(&quota(), 30, debit, Fate::Hold);
+        assert!(!tally.has_news());
+        tally.hear(&quota(), heard(tally.counted, 10, 1, START), START);
+        assert_eq!(left(&tally, START), 60);
+        let mut confirmed = tally;
+        confirmed.adjust(&quota(), 30, debit, Fate::Confirm);
+        assert_eq!((confirmed.counted - confirmed.reported, left(&confirmed, START)), (30, 60));
+        tally.adjust(&quota(), 30, debit, Fate::Release);
+        assert_eq!((tally.has_news(), left(&tally, START)), (false, 90));
+    }
+
+    #[test]
+    fn a_report_never_ends_before_it_begins() {
+        let mut tally = tally();
+        let debit = tally.count(&quota(), 30, 1);
+        let reported = tally.counted;
+        // Another worker has reported what this one gives back.
+        tally.adjust(&quota(), 30, debit, Fate::Refund);
+        tally.hear(&quota(), heard(reported, 30, 1, START), START);
+        assert_eq!(tally.counted, tally.reported);
+        for _ in 0..3 {
+            tally.count(&quota(), MAX_LEASE_ID / 2, 1);
+        }
+        assert_eq!(tally.counted, MAX_LEASE_ID);
+    }
+
+    #[test]
+    fn time_pays_back_a_share_of_what_came_back_and_never_in_advance() {
+        for proxies in [1, 2, 5] {
+            let mut tally = tally();
+            tally.hear(&quota(), heard(tally.counted, 0, proxies, START), START);
+            // A second before anything was let through pays for nothing.
+            let mut now = START.after(Duration::from_secs(1));
+            tally = tally.settle(&quota(), now);
+            tally.is_alone = true;
+            tally.pay_back(&quota(), 1);
+            tally.count(&quota(), 20, proxies);
+            now = now.after(Duration::from_secs(1));
+            tally = tally.settle(&quota(), now);
+            tally.pay_back(&quota(), 1);
+            assert_eq!(tally.counted - tally.reported, 20 - 10 / proxies);
+            // Nor is anything paid twice.
+            tally.pay_back(&quota(), 1);
+            assert_eq!(tally.counted - tally.reported, 20 - 10 / proxies);
+        }
+    }
+
+    #[test]
+    fn what_the_store_knows_comes_back_first() {
+        let mut tally = tally();
+        tally.hear(&quota(), heard(tally.counted, 50, 1, START), START);
+        tally.count(&quota(), 20, 1);
+        tally.is_alone = true;
+        // Of six seconds at ten a second, five are the store's.
+        let now = START.after(Duration::from_secs(6));
+        let mut tally = tally.settle(&quota(), now);
+        tally.pay_back(&quota(), 1);
+        assert_eq!(tally.counted - tally.reported, 10);
+    }
+
+    #[test]
+    fn it_is_unheard_when_an_answer_is_owed_for_longer_than_it_is_waited_for() {
+        let mut tally = tally();
+        let late = START.after(PATIENCE).after_micros(1);
+        assert!(!tally.is_unheard(PATIENCE, late));
+        tally.ask(PATIENCE, START);
+        tally.ask(PATIENCE, START.after(PATIENCE));
+        assert!(!tally.is_unheard(PATIENCE, START.after(PATIENCE)));
+        assert!(tally.is_unheard(PATIENCE, late));
+        tally.hear(&quota(), heard(tally.counted, 0, 3, START), late);
+        assert!(!tally.is_unheard(PATIENCE, late));
+        assert_eq!((tally.weight(1, true), tally.weight(7, true), tally.weight(7, false)), (3, 7, 1));
     }
 }
