@@ -198,6 +198,11 @@ impl Leases {
         core::mem::take(&mut self.errands)
     }
 
+    /// The question about a key that has just come up, if one has.
+    pub(crate) fn last_errand_about(&mut self, key: &str) -> Option<&mut Errand> {
+        self.errands.last_mut().filter(|errand| errand.key == key)
+    }
+
     /// True while leases are out that will be looked at.
     pub(crate) fn has_due(&self) -> bool {
         !self.due.is_empty()

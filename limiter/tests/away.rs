@@ -310,3 +310,18 @@ fn break_down_by_reports(world: &mut World) {
         }
     }
 }
+
+#[test]
+fn a_share_beside_leases_is_of_what_renewals_have_left() {
+    let mut one = leased("a", 1_000, "1/d");
+    one.sync = Sync::Lease(OnFailure::Share);
+    let mut world = World::new(vec![one]);
+    for _ in 0..900 {
+        world.request("x");
+        world.tick_after(5 * MS);
+        world.answer_all();
+    }
+    assert!(world.left("x", 0) < 100);
+    break_down(&mut world, "y");
+    assert_eq!(900 + passing(&mut world, "x", 3_000), 1_000);
+}

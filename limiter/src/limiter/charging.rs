@@ -146,9 +146,14 @@ impl Limiter {
                 }
             }
         }
-        if one.is_asked() && may_ask && counted.shares() {
+        if counted.shares() {
             let proxy = &mut Proxy { table: &self.table, slots, now };
-            one.report = self.tallies.report_along(proxy, &one.key, &quota);
+            if one.is_asked() && may_ask {
+                one.report = self.tallies.report_along(proxy, &one.key, &quota);
+            } else if let Some(errand) = self.leases.last_errand_about(&one.key) {
+                // A steady client's requests ask nothing: what is left for the others is heard of by renewals alone.
+                errand.report = self.tallies.report_along(proxy, &one.key, &quota);
+            }
         }
         one.refuses(&self.policies)
     }
