@@ -8,7 +8,7 @@ use limiter::table::{Conflict, Slots, Table};
 use crate::host;
 
 /// The version of what the slots hold; state of another version is never read.
-const SCHEMA: &str = "1";
+const SCHEMA: &str = "2";
 
 /// What a slot takes in the proxy beyond the text of its key and its value: a node of a hash map with two strings,
 /// their rounding and its part of the map. Measured on Envoy 1.40, as the third below.
