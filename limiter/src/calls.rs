@@ -94,8 +94,13 @@ impl Calls {
     }
 
     pub(crate) fn run(&mut self, errands: impl IntoIterator<Item = Errand>) {
-        let room = MAX_ERRANDS.saturating_sub(self.queue.len());
+        let room = self.errand_room();
         self.queue.extend(errands.into_iter().take(room).map(Question::Errand));
+    }
+
+    /// How many errands may join the queue.
+    pub(crate) fn errand_room(&self) -> usize {
+        MAX_ERRANDS.saturating_sub(self.queue.len())
     }
 
     /// Takes everything out of the queue.

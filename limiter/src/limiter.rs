@@ -437,7 +437,8 @@ impl Limiter {
     fn make_calls(&mut self, slots: &mut dyn Slots, now: Instant, effects: &mut Vec<Effect>) {
         let mut errands = self.leases.take_errands();
         let proxy = &mut Proxy { table: &self.table, slots, now };
-        errands.extend(self.tallies.errands(proxy, self.breaker.is_open()));
+        let room = self.calls.errand_room().saturating_sub(errands.len());
+        errands.extend(self.tallies.errands(proxy, self.breaker.is_open(), room));
         if self.breaker.is_open() {
             // Leases end by themselves. One question at a time shows whether the store decides again.
             errands.clear();

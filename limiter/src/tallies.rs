@@ -16,6 +16,9 @@ use crate::wire::Report;
 /// The most keys of which one worker has yet to report; beyond them it reports what it counts at once.
 pub(crate) const MAX_DUE: usize = 4096;
 
+/// The most keys that one tick looks at; the rest follow with the next.
+const MAX_LOOKS: usize = 256;
+
 /// For how long the number of proxies that one key showed holds for keys that nothing is known of.
 const FLEET_FOR: Duration = Duration::from_mins(1);
 
@@ -57,13 +60,19 @@ impl Tallies {
         Self { holder, patience, due: BTreeMap::new(), urgent: Vec::new(), fleet: Fleet::default() }
     }
 
-    /// Questions that have come up and that no request waits for. None while the store cannot be asked; what is
-    /// to be told stays so.
-    pub(crate) fn errands(&mut self, proxy: &mut Proxy<'_>, is_away: bool) -> Vec<Errand> {
+    /// Questions that have come up and that no request waits for, at most `room`. None while the store cannot be
+    /// asked; what is to be told stays so.
+    pub(crate) fn errands(&mut self, proxy: &mut Proxy<'_>, is_away: bool, room: usize) -> Vec<Errand> {
         let mut errands = Vec::new();
         for (key, quota) in core::mem::take(&mut self.urgent) {
-            if !is_away {
+            if is_away {
+                continue;
+            }
+            // A question that is noted and does not leave would make the store look silent.
+            if errands.len() < room {
                 errands.extend(self.errand(proxy, &key, &quota));
+            } else if self.due.len() < MAX_DUE || self.due.contains_key(&key) {
+                self.due.insert(key, Due { quota, at: proxy.now });
             }
         }
         errands
@@ -176,11 +185,14 @@ impl Tallies {
         });
     }
 
-    /// Time has passed: what is due and is not reported yet is to be.
+    /// Time has passed: what is due and is not reported yet is to be, of so many keys at a time, those first that
+    /// have waited longest.
     pub(crate) fn on_tick(&mut self, proxy: &mut Proxy<'_>) {
         let now = proxy.now;
-        let is_due = |(key, due): (&String, &Due)| (due.at <= now).then(|| (key.clone(), due.quota));
-        let keys: Vec<(String, TokenBucket)> = self.due.iter().filter_map(is_due).collect();
+        let mut due: Vec<(&String, &Due)> = self.due.iter().filter(|(_, due)| due.at <= now).collect();
+        due.sort_by_key(|(_, due)| due.at);
+        let keys: Vec<(String, TokenBucket)> =
+            due.into_iter().take(MAX_LOOKS).map(|(key, due)| (key.clone(), due.quota)).collect();
         for (key, quota) in keys {
             let has_news = proxy.tally(&key, &quota, |tally| (tally.has_news(), false));
             if has_news.is_none_or(|has_news| !has_news) {

@@ -325,3 +325,32 @@ fn a_share_beside_leases_is_of_what_renewals_have_left() {
     break_down(&mut world, "y");
     assert_eq!(900 + passing(&mut world, "x", 3_000), 1_000);
 }
+
+#[test]
+fn thousands_of_keys_that_are_due_at_once_are_all_reported_and_none_falls_back_to_a_share() {
+    let mut world = World::new(vec![policy("a", 90, Sync::Async)]);
+    let clients: Vec<&'static str> =
+        (0..3_000).map(|client| &*Box::leak(format!("c{client}").into_boxed_str())).collect();
+    for client in &clients {
+        another_proxy(&mut world, client, "second", 0);
+        world.arrive(client);
+        world.answer_all();
+    }
+    for client in &clients {
+        world.arrive(client);
+    }
+    world.tick_after(Duration::from_secs(1));
+    for _ in 0..12 {
+        assert!(world.calls.len() <= 4);
+        world.answer_all();
+        // Longer than anything but a report that has not left may take.
+        world.tick_after(TIMEOUT + MS);
+    }
+    world.answer_all();
+    for client in clients {
+        assert_eq!(world.left(client, 0), 88);
+        // Two proxies are there: were this one to use its share, it would see half of it.
+        let (_, decision) = world.arrive(client);
+        assert_eq!(decision.unwrap().marks[0].standing.unwrap().remaining, 87);
+    }
+}

@@ -98,7 +98,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(policies: Vec<Policy>) -> Self {
-        let table = Table::new(64, [3; 16]);
+        let table = Table::new(4_096, [3; 16]);
         Self {
             limiter: Limiter::new(policies.into(), table.clone(), TIMEOUT, "proxy".to_owned()),
             store: Authority::default(),
@@ -174,6 +174,18 @@ impl World {
         let mut effects = Vec::new();
         self.limiter.on_tick(&mut self.slots, self.now, &mut effects);
         self.carry_out(effects);
+    }
+
+    /// The worker's memory is lost, and another one takes its place.
+    pub(crate) fn crash(&mut self) {
+        self.calls.clear();
+        let policies = self.limiter.policies().clone();
+        self.limiter = Limiter::new(policies, self.table.clone(), TIMEOUT, "proxy".to_owned());
+    }
+
+    /// All that the proxy's table holds is given up.
+    pub(crate) fn forget(&mut self) {
+        self.slots = Memory::default();
     }
 
     pub(crate) fn leave(&mut self, request: u32) {
