@@ -61,7 +61,8 @@ impl Lease {
         now: Instant,
     ) -> LeaseAsk {
         self.asked_until = now.after(patience);
-        let want = if self.purse.has_room(now) { want } else { 0 };
+        // No limit has more, and the store refuses to be asked for more than any has.
+        let want = if self.purse.has_room(now) { want.min(quota.capacity()) } else { 0 };
         LeaseAsk { want, ..self.question(holder, quota, now) }
     }
 

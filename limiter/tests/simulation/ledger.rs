@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use limiter::policy::Policy;
+use limiter::quota::MAX_PARTS;
 use limiter::wire::{
-    Charge, Charged, Limit, MAX_BODY_BYTES, MAX_CHARGES, MAX_HOLDER_BYTES, MAX_LEASE_ID, MAX_RETURNS,
-    MAX_TAKES, MAX_TTL_US, Take, TakeRequest, Taken,
+    Charge, Charged, Limit, MAX_BATCH_CHARGES, MAX_BODY_BYTES, MAX_CHARGES, MAX_HOLDER_BYTES, MAX_LEASE_ID,
+    MAX_RETURNS, MAX_TAKES, MAX_TTL_US, Take, TakeRequest, Taken,
 };
 
 use crate::meter::Meter;
@@ -197,16 +198,26 @@ impl Ledger {
 pub(crate) fn check_bounds(request: &TakeRequest, bytes: usize) -> Result<(), String> {
     let is_within = bytes <= MAX_BODY_BYTES
         && (1..=MAX_TAKES).contains(&request.takes.len())
-        && request.takes.iter().all(|take| (1..=MAX_CHARGES).contains(&take.charges.len()));
-    let leases =
-        request.takes.iter().flat_map(|take| &take.charges).filter_map(|charge| charge.lease.as_ref());
+        && request.takes.iter().all(|take| (1..=MAX_CHARGES).contains(&take.charges.len()))
+        && request.takes.iter().map(|take| take.charges.len()).sum::<usize>() <= MAX_BATCH_CHARGES;
+    let charges = || request.takes.iter().flat_map(|take| &take.charges);
+    let are_costs_within =
+        charges().all(|charge| charge.cost > 0 || charge.lease.is_some() || charge.report.is_some());
+    let are_reports_within = charges().filter_map(|charge| charge.report.as_ref()).all(|report| {
+        (1..=MAX_HOLDER_BYTES).contains(&report.holder.len())
+            && report.from <= report.to
+            && report.to <= MAX_LEASE_ID
+            && (1..=MAX_TTL_US).contains(&report.ttl_us)
+    });
+    let leases = charges().filter_map(|charge| charge.lease.as_ref());
     let are_leases_within = leases.into_iter().all(|ask| {
         (1..=MAX_HOLDER_BYTES).contains(&ask.holder.len())
             && ask.id <= MAX_LEASE_ID
+            && ask.want <= MAX_PARTS
             && (1..=MAX_TTL_US).contains(&ask.ttl_us)
             && ask.returns.len() <= MAX_RETURNS
     });
-    if is_within && are_leases_within {
+    if is_within && are_costs_within && are_leases_within && are_reports_within {
         Ok(())
     } else {
         Err(format!("a question beyond the bounds: {request:?}"))
