@@ -16,6 +16,9 @@ use crate::wire::Report;
 /// The most keys of which one worker has yet to report; beyond them it reports what it counts at once.
 pub(crate) const MAX_DUE: usize = 4096;
 
+/// How much longer than its patience a request waits at most: until the next tick, and that may be late.
+const MAX_LATE: Duration = Duration::from_millis(50);
+
 /// The most keys that one tick looks at; the rest follow with the next.
 const MAX_LOOKS: usize = 256;
 
@@ -151,9 +154,13 @@ impl Tallies {
         debit: Debit,
         fate: Fate,
     ) {
+        let held_until = proxy.now.after(self.patience).after(MAX_LATE);
         // Where other workers are faster each time, tokens that are not given back are lost on the safe side.
         let _ = proxy.tally(key, quota, |tally| {
             tally.adjust(quota, cost, debit, fate);
+            if fate == Fate::Hold {
+                tally.hold_until(held_until);
+            }
             ((), true)
         });
         if fate == Fate::Confirm {

@@ -47,6 +47,8 @@ pub struct Tally {
     pub spare: u64,
     /// Whether requests have been charged by this proxy's share since the store was heard of.
     pub is_alone: bool,
+    /// When it is known of all requests that tokens are held for whether they pass.
+    pub held_until: Instant,
 }
 
 /// What was taken of a tally, to be given back.
@@ -86,6 +88,7 @@ impl Tally {
             known: 0,
             spare: 0,
             is_alone: false,
+            held_until: never,
         }
     }
 
@@ -175,6 +178,11 @@ impl Tally {
         }
     }
 
+    /// Notes that a request that tokens are held for is decided by then, or never.
+    pub(crate) fn hold_until(&mut self, end: Instant) {
+        self.held_until = self.held_until.max(end);
+    }
+
     /// Notes that a question leaves.
     pub(crate) fn ask(&mut self, patience: Duration, now: Instant) {
         self.asked_until = now.after(patience);
@@ -200,8 +208,8 @@ impl Tally {
         let bucket = Bucket { spent, ..Bucket::full(quota, now) };
         self.known = spent;
         let bucket = bucket.owe(quota, self.counted.saturating_sub(self.reported));
-        // The store does not know of what is held.
-        let held = self.bucket.held;
+        // The store does not know of what is held. What a worker that has died held is held no more.
+        let held = if now < self.held_until { self.bucket.held } else { 0 };
         self.bucket = Bucket { spent: bucket.spent.saturating_add(held).min(MAX_PARTS), held, ..bucket };
     }
 }
@@ -255,6 +263,7 @@ mod tests {
         let mut tally = tally();
         let debit = tally.count(&quota(), 30, 1);
         tally.adjust(&quota(), 30, debit, Fate::Hold);
+        tally.hold_until(START.after(PATIENCE));
         assert!(!tally.has_news());
         tally.hear(&quota(), heard(tally.counted, 10, 1, START), START);
         assert_eq!(left(&tally, START), 60);

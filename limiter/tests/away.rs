@@ -354,3 +354,24 @@ fn thousands_of_keys_that_are_due_at_once_are_all_reported_and_none_falls_back_t
         assert_eq!(decision.unwrap().marks[0].standing.unwrap().remaining, 87);
     }
 }
+
+#[test]
+fn what_a_worker_held_when_it_died_comes_back_though_the_client_goes_on() {
+    let mut counted = leased("a", 20, "10/s");
+    counted.sync = Sync::Async;
+    let asked = leased("b", 1_000, "1000/s");
+    let mut world = World::new(vec![counted, Policy { sync: closed(1), ..asked }]);
+    world.request("x");
+    for _ in 0..15 {
+        assert_eq!(world.arrive("x").1, None);
+    }
+    world.crash();
+    for _ in 0..100 {
+        world.request("x");
+        world.tick_after(Duration::from_millis(200));
+        world.answer_all();
+    }
+    world.tick_after(500 * MS);
+    world.answer_all();
+    assert_eq!(world.request("x").marks[0].standing.unwrap().remaining, 19);
+}

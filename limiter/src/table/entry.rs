@@ -14,7 +14,7 @@ pub const MAX_ENTRY_BYTES: usize = 8 * (2 + LEASE_NUMBERS);
 
 const BUCKET_NUMBERS: usize = 5;
 const LEASE_NUMBERS: usize = 7 + 3 * MAX_PIECES;
-const TALLY_NUMBERS: usize = BUCKET_NUMBERS + 9;
+const TALLY_NUMBERS: usize = BUCKET_NUMBERS + 10;
 
 const BUCKET: u64 = 1;
 const LEASE: u64 = 2;
@@ -80,7 +80,7 @@ pub(super) fn encode(entries: &[Entry]) -> Vec<u8> {
                 push(&numbers_of(&tally.bucket));
                 push(&[tally.counted, tally.reported, tally.proxies]);
                 push(&[tally.heard.as_micros(), tally.owed_since.as_micros(), tally.asked_until.as_micros()]);
-                push(&[tally.known, tally.spare, u64::from(tally.is_alone)]);
+                push(&[tally.known, tally.spare, u64::from(tally.is_alone), tally.held_until.as_micros()]);
             }
             Held::Lease(Lease { purse, next_id, asked_until }) => {
                 push(&[*fingerprint, kind(LEASE), *next_id, asked_until.as_micros()]);
@@ -165,5 +165,6 @@ fn tally(next: &mut dyn FnMut() -> u64) -> Tally {
         known: next(),
         spare: next(),
         is_alone: next() == 1,
+        held_until: Instant::from_micros(next()),
     }
 }
