@@ -311,6 +311,19 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_to_an_earlier_report_does_not_undo_what_time_has_paid_back() {
+        let mut tally = tally();
+        let first = tally.counted;
+        tally.count(&quota(), 20, 1);
+        tally.is_alone = true;
+        let later = START.after(Duration::from_secs(1));
+        tally = tally.settle(&quota(), later);
+        tally.pay_back(&quota(), 1);
+        tally.hear(&quota(), heard(first, 0, 1, START), later);
+        assert_eq!(tally.counted - tally.reported, 10);
+    }
+
+    #[test]
     fn what_the_store_knows_comes_back_first() {
         let mut tally = tally();
         tally.hear(&quota(), heard(tally.counted, 50, 1, START), START);

@@ -375,3 +375,30 @@ fn what_a_worker_held_when_it_died_comes_back_though_the_client_goes_on() {
     world.answer_all();
     assert_eq!(world.request("x").marks[0].standing.unwrap().remaining, 19);
 }
+
+#[test]
+fn what_is_counted_after_a_tally_was_given_up_is_charged_too() {
+    let mut world = World::new(vec![policy("a", 90, Sync::Async)]);
+    for _ in 0..2 {
+        assert_eq!(passing(&mut world, "x", 5), 5);
+        world.answer_all();
+        world.tick_after(Duration::from_secs(1));
+        world.answer_all();
+        world.forget();
+    }
+    assert_eq!(world.left("x", 0), 80);
+}
+
+#[test]
+fn a_key_that_nothing_is_known_of_is_shared_by_as_many_as_another_key_has_shown() {
+    for sync in [SHARE, Sync::Async] {
+        let mut world = World::new(vec![policy("a", 90, sync)]);
+        for name in ["second", "third"] {
+            another_proxy(&mut world, "x", name, 0);
+        }
+        world.request("x");
+        world.answer_all();
+        break_down_by_reports(&mut world);
+        assert_eq!(passing(&mut world, "y", 200), 30, "{sync:?}");
+    }
+}
