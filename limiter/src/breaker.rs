@@ -7,7 +7,8 @@ use core::time::Duration;
 
 use crate::time::Instant;
 
-/// Calls that fail one after the other until it opens.
+/// Calls that fail one after the other until it opens, each made after the one before had failed: of calls that are
+/// under way together one pause of the companion fails all.
 pub(crate) const MAX_FAILURES: u32 = 3;
 
 /// How often an open breaker looks whether the companion decides again.
@@ -18,6 +19,8 @@ pub(crate) const PROBE_EVERY: Duration = Duration::from_millis(200);
 pub(crate) struct Breaker {
     /// Since the last answer.
     failures: u32,
+    /// When the last of them was noted.
+    failed_at: Instant,
     /// When the next probe leaves; while it is open.
     probe_at: Option<Instant>,
     /// Times that it has opened.
@@ -27,11 +30,15 @@ pub(crate) struct Breaker {
 impl Breaker {
     /// A call has brought decisions.
     pub(crate) fn on_answer(&mut self) {
-        (self.failures, self.probe_at) = (0, None);
+        (self.failures, self.failed_at, self.probe_at) = (0, Instant::default(), None);
     }
 
-    /// A call has brought none. True where that opens the breaker.
-    pub(crate) fn on_failure(&mut self, now: Instant) -> bool {
+    /// A call that was made at `sent_at` has brought none. True where that opens the breaker.
+    pub(crate) fn on_failure(&mut self, sent_at: Instant, now: Instant) -> bool {
+        if sent_at < self.failed_at {
+            return false;
+        }
+        self.failed_at = now;
         self.failures = self.failures.saturating_add(1);
         let opens = self.failures >= MAX_FAILURES && self.probe_at.is_none();
         if opens {
@@ -71,30 +78,43 @@ mod tests {
     fn it_opens_after_failures_in_a_row_only() {
         let mut breaker = Breaker::default();
         for _ in 0..10 {
-            assert!(!breaker.on_failure(START));
-            assert!(!breaker.on_failure(START));
+            assert!(!breaker.on_failure(START, START));
+            assert!(!breaker.on_failure(START, START));
             breaker.on_answer();
         }
         assert!(!breaker.is_open());
-        assert!(!breaker.on_failure(START));
-        assert!(!breaker.on_failure(START));
-        assert!(breaker.on_failure(START));
-        assert!(!breaker.on_failure(START), "it is open already");
+        assert!(!breaker.on_failure(START, START));
+        assert!(!breaker.on_failure(START, START));
+        assert!(breaker.on_failure(START, START));
+        assert!(!breaker.on_failure(START, START), "it is open already");
         assert!(breaker.is_open());
         assert_eq!((breaker.take_opened(), breaker.take_opened()), (1, 0));
+    }
+
+    #[test]
+    fn one_pause_that_fails_all_calls_under_way_does_not_open_it() {
+        let mut breaker = Breaker::default();
+        let (sent_at, now) = (START, START.after(PROBE_EVERY));
+        for call in 0..4 {
+            assert!(!breaker.on_failure(sent_at, now.after_micros(call)));
+        }
+        assert!(!breaker.is_open());
+        // The next ones were made after that.
+        assert!(!breaker.on_failure(now.after(PROBE_EVERY), now.after(PROBE_EVERY)));
+        assert!(breaker.on_failure(now.after(PROBE_EVERY), now.after(PROBE_EVERY)));
     }
 
     #[test]
     fn it_probes_at_its_pace_until_an_answer_closes_it() {
         let mut breaker = Breaker::default();
         for _ in 0..MAX_FAILURES {
-            breaker.on_failure(START);
+            breaker.on_failure(START, START);
         }
         assert!(!breaker.wants_probe(START));
         let later = START.after(PROBE_EVERY);
         assert!(breaker.wants_probe(later));
         assert!(!breaker.wants_probe(later));
-        breaker.on_failure(later);
+        breaker.on_failure(later, later);
         assert!(breaker.is_open());
         assert!(breaker.wants_probe(later.after(PROBE_EVERY)));
         breaker.on_answer();

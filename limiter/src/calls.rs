@@ -146,10 +146,10 @@ impl Calls {
         self.under_way.remove(&call)
     }
 
-    /// Forgets calls of which nobody said that they ended; returns what each had asked.
-    pub(crate) fn forget_lost(&mut self, now: Instant) -> Vec<Vec<Sent>> {
+    /// Forgets calls of which nobody said that they ended, and returns them.
+    pub(crate) fn forget_lost(&mut self, now: Instant) -> Vec<UnderWay> {
         let lost = self.under_way.extract_if(.., |_, under_way| under_way.lost_at <= now);
-        lost.map(|(_, under_way)| under_way.takes).collect()
+        lost.map(|(_, under_way)| under_way).collect()
     }
 
     /// The requests that calls without an answer ask for.

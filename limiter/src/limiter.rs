@@ -13,7 +13,7 @@ use std::rc::Rc;
 use crate::applied::{Applied, Asks, admitted, refused};
 use crate::breaker::Breaker;
 pub use crate::calls::{CallId, RequestId};
-use crate::calls::{Calls, MAX_WAITING, Question, Sent, SentCharge};
+use crate::calls::{Calls, MAX_WAITING, Question, Sent, SentCharge, UnderWay};
 use crate::decision::{Decision, Finding};
 use crate::leases::{Grant, Leases, Proxy};
 use crate::policy::Policy;
@@ -162,7 +162,7 @@ impl Limiter {
     ) {
         let Some(under_way) = self.calls.end(call) else { return };
         if reply.takes.len() != under_way.takes.len() {
-            self.fail(under_way.takes, slots, now, effects);
+            self.fail(under_way, slots, now, effects);
             self.make_calls(slots, now, effects);
             return;
         }
@@ -198,7 +198,7 @@ impl Limiter {
         effects: &mut Vec<Effect>,
     ) {
         let Some(under_way) = self.calls.end(call) else { return };
-        self.fail(under_way.takes, slots, now, effects);
+        self.fail(under_way, slots, now, effects);
         self.make_calls(slots, now, effects);
     }
 
@@ -338,7 +338,8 @@ impl Limiter {
     }
 
     /// A call has brought no decisions.
-    fn fail(&mut self, takes: Vec<Sent>, slots: &mut dyn Slots, now: Instant, effects: &mut Vec<Effect>) {
+    fn fail(&mut self, call: UnderWay, slots: &mut dyn Slots, now: Instant, effects: &mut Vec<Effect>) {
+        let UnderWay { takes, sent_at, .. } = call;
         let last = takes.first().and_then(|sent| sent.charges.first());
         self.unanswered = last.map(|charge| (charge.key.clone(), charge.quota));
         for sent in takes {
@@ -347,7 +348,7 @@ impl Limiter {
                 self.settle(request, None, slots, now, effects);
             }
         }
-        if self.breaker.on_failure(now) {
+        if self.breaker.on_failure(sent_at, now) {
             self.stop_waiting(slots, now, effects);
         }
     }

@@ -262,6 +262,11 @@ fn put(entries: &mut Vec<Entry>, new: Entry, now: Instant) -> bool {
     entries.retain(|entry| entry.name != new.name);
     let mut forgives = false;
     if entries.len() >= ENTRIES_PER_SLOT {
+        // Nothing is given up for what nothing is lost by forgetting.
+        let is_worthless = |entry: &Entry| entry.held.worth(now) == Held::WORTHLESS;
+        if is_worthless(&new) && !entries.iter().any(is_worthless) {
+            return false;
+        }
         let is_sibling = |entry: &Entry| entry.name.group == new.name.group;
         let has_sibling = entries.iter().any(is_sibling);
         // What is worth nothing goes first, whosever it is.

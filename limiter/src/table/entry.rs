@@ -58,6 +58,8 @@ impl Held {
         match self {
             Self::Bucket(bucket) if bucket.full_at() > now => (2, bucket.full_at()),
             Self::Lease(lease) if lease.matters_until() > now => (1, lease.matters_until()),
+            // What the store has not heard of yet would never be charged.
+            Self::Tally(tally) if tally.has_news() => (3, tally.matters_until()),
             Self::Tally(tally) if tally.matters_until() > now => (2, tally.matters_until()),
             Self::Bucket(_) | Self::Lease(_) | Self::Tally(_) => Self::WORTHLESS,
         }
