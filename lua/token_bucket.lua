@@ -145,8 +145,11 @@ local function settle(state, quota)
   else
     local elapsed_us = math.max(now_us - updated_us, 0)
     updated_us = math.max(updated_us, now_us)
-    -- The slower of two rates refills: while two limits are in use for one key, neither may be gone round.
-    if state.parts_per_micro / state.parts_per_token < quota.parts_per_micro / quota.parts_per_token then
+    -- A bucket that was full before by its own rate is full: without reporters its key would have expired.
+    -- Else the slower of two rates refills: while two limits are in use for a key, neither may be gone round.
+    if elapsed_us >= div_ceil(state.spent, state.parts_per_micro) then
+      spent = 0
+    elseif state.parts_per_micro / state.parts_per_token < quota.parts_per_micro / quota.parts_per_token then
       spent = rescale(refilled(state.spent, elapsed_us, state.parts_per_micro), state, quota)
     else
       spent = refilled(rescale(state.spent, state, quota), elapsed_us, quota.parts_per_micro)

@@ -14,6 +14,9 @@ pub(crate) const MAX_FAILURES: u32 = 3;
 /// How often an open breaker looks whether the companion decides again.
 pub(crate) const PROBE_EVERY: Duration = Duration::from_millis(200);
 
+/// How long a breaker stays open, and probes, when no request would have asked.
+pub(crate) const FORGET_AFTER: Duration = Duration::from_secs(10);
+
 /// The breaker of one worker.
 #[derive(Debug, Default)]
 pub(crate) struct Breaker {
@@ -23,6 +26,8 @@ pub(crate) struct Breaker {
     failed_at: Instant,
     /// When the next probe leaves; while it is open.
     probe_at: Option<Instant>,
+    /// When a request would have asked last.
+    wanted_at: Instant,
     /// Times that it has opened.
     opened: u64,
 }
@@ -43,9 +48,15 @@ impl Breaker {
         let opens = self.failures >= MAX_FAILURES && self.probe_at.is_none();
         if opens {
             self.probe_at = Some(now.after(PROBE_EVERY));
+            self.wanted_at = now;
             self.opened += 1;
         }
         opens
+    }
+
+    /// A request would have asked, had the breaker not been open.
+    pub(crate) fn on_wanted(&mut self, now: Instant) {
+        self.wanted_at = now;
     }
 
     /// True while no request is to wait.
@@ -53,8 +64,12 @@ impl Breaker {
         self.probe_at.is_some()
     }
 
-    /// True where a probe is to leave, which is then taken for sent.
+    /// True where a probe is to leave, which is then taken for sent. Closes the breaker where nobody has wanted to
+    /// ask for long: the next request finds out by itself.
     pub(crate) fn wants_probe(&mut self, now: Instant) -> bool {
+        if now >= self.wanted_at.after(FORGET_AFTER) {
+            self.on_answer();
+        }
         let is_due = self.probe_at.is_some_and(|probe_at| probe_at <= now);
         if is_due {
             self.probe_at = Some(now.after(PROBE_EVERY));
@@ -120,5 +135,18 @@ mod tests {
         breaker.on_answer();
         assert!(!breaker.is_open());
         assert!(!breaker.wants_probe(later.after(PROBE_EVERY * 9)));
+    }
+
+    #[test]
+    fn it_does_not_probe_for_ever_for_nobody() {
+        let mut breaker = Breaker::default();
+        for _ in 0..MAX_FAILURES {
+            breaker.on_failure(START, START);
+        }
+        let later = START.after(FORGET_AFTER / 2);
+        breaker.on_wanted(later);
+        assert!(breaker.wants_probe(START.after(FORGET_AFTER)));
+        assert!(!breaker.wants_probe(later.after(FORGET_AFTER)));
+        assert!(!breaker.is_open());
     }
 }

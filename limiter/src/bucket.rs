@@ -68,7 +68,8 @@ impl Bucket {
     ///
     /// After an edit nothing is forgiven: what was spent stays spent, also beyond a capacity that was lowered,
     /// and the time since the last update refills at the slower of the two rates. Two proxies, of which one
-    /// has the new limit and one the old, could else hand out at both.
+    /// has the new limit and one the old, could else hand out at both. A bucket that was full before by its own rate
+    /// is full: there was no state any more, wherever states expire.
     ///
     /// A `now` before the last update refills nothing and moves nothing: a clock that stepped back must
     /// not hand out the same time twice. Only a step further than a whole refill is taken for a clock
@@ -82,7 +83,9 @@ impl Bucket {
             return Self { held, ..Self::spent(self.rescaled(quota, self.spent), quota, now) };
         }
         let elapsed = now.micros_since(self.updated);
-        let spent = if tokens_per_micro(self.parts_per_token, self.parts_per_micro)
+        let spent = if elapsed >= self.spent.div_ceil(self.parts_per_micro.max(1)) {
+            0
+        } else if tokens_per_micro(self.parts_per_token, self.parts_per_micro)
             < tokens_per_micro(quota.parts_per_token(), quota.parts_per_micro())
         {
             self.rescaled(quota, refilled(self.spent, elapsed, self.parts_per_micro.max(1)))
@@ -321,6 +324,16 @@ mod tests {
         assert_eq!(settled.standing(&smaller, 1, START).fit, Fit::After(31_000_000));
         // Back to the old limit, nothing has been forgiven.
         assert_eq!(settled.settle(&hourly, START).standing(&hourly, 1, START).remaining, 60);
+    }
+
+    #[test]
+    fn what_was_paid_back_before_an_edit_is_no_debt_after_it() {
+        let (old, new) = (quota(2_000, "500/s"), quota(10, "2/m"));
+        let spent = Bucket::full(&old, START).charge(&old, 100);
+        let paid = START.after_micros(200_000);
+        assert_eq!(spent.settle(&new, paid).standing(&new, 1, paid).remaining, 10);
+        let before = START.after_micros(199_999);
+        assert_eq!(spent.settle(&new, before).standing(&new, 1, before).remaining, 0);
     }
 
     #[test]

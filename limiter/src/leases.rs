@@ -379,14 +379,23 @@ impl Leases {
         let now = proxy.now;
         let Some(slice) = self.slices.get_mut(key) else { return };
         let pieces: Vec<Piece> = slice.end_before(due.ends, now).collect();
-        if !pieces.is_empty() {
-            // Where other workers are faster each time, the tokens are lost, on the safe side.
-            let _ = proxy.lease(key, &due.quota, |lease| {
-                for piece in &pieces {
-                    lease.purse.rejoin(*piece, now);
-                }
-                ((), true)
-            });
+        if pieces.is_empty() {
+            return;
+        }
+        // Where other workers are faster each time, the tokens are lost, on the safe side.
+        let homeless = proxy.lease(key, &due.quota, |lease| {
+            let gone = |piece: &&Piece| !lease.purse.rejoin(**piece, now);
+            let homeless: Vec<Piece> = pieces.iter().filter(gone).copied().collect();
+            let is_changed = homeless.len() < pieces.len();
+            (homeless, is_changed)
+        });
+        // A lease that has made room for others at the proxy is still known to the store.
+        let named = homeless.into_iter().flatten().filter(|piece| piece.id > 0);
+        let returns: Vec<Return> =
+            named.map(|piece| Return { id: piece.id, tokens: piece.tokens }).take(MAX_RETURNS).collect();
+        if !returns.is_empty() {
+            let question = Lease::default().question(&self.holder, &due.quota, now);
+            self.tell(key, &due.quota, LeaseAsk { returns, ..question });
         }
     }
 

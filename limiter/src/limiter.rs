@@ -253,6 +253,7 @@ impl Limiter {
                 let asked = waiting.applied.iter().find(|one| one.is_asked());
                 let quota = asked.and_then(|one| one.counted(&self.policies)).map(|counted| counted.quota);
                 self.unanswered = asked.map(|one| one.key.clone()).zip(quota);
+                self.breaker.on_wanted(now);
                 return Some(self.failed(&mut waiting.applied, slots, now));
             }
             Charging::Asks => {

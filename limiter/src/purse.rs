@@ -94,15 +94,12 @@ impl Purse {
         (tokens > 0).then_some(Piece { tokens, ..*first })
     }
 
-    /// Puts tokens back into the lease that they were drawn from; lost where that is gone.
-    pub fn rejoin(&mut self, drawn: Piece, now: Instant) {
-        if let Some(lease) = self
-            .pieces
-            .iter_mut()
-            .find(|piece| piece.id == drawn.id && piece.id != NAMELESS && piece.ends > now)
-        {
-            lease.tokens = lease.tokens.saturating_add(drawn.tokens);
-        }
+    /// Puts tokens back into the lease that they were drawn from; false where that is gone.
+    pub fn rejoin(&mut self, drawn: Piece, now: Instant) -> bool {
+        let is_its = |piece: &&mut Piece| piece.id == drawn.id && piece.id != NAMELESS && piece.ends > now;
+        let Some(lease) = self.pieces.iter_mut().find(is_its) else { return false };
+        lease.tokens = lease.tokens.saturating_add(drawn.tokens);
+        true
     }
 
     /// Whether another lease can be added without joining one that is there, which would cost it its name.

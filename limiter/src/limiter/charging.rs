@@ -93,7 +93,13 @@ impl Limiter {
                 let proxy = &mut Proxy { table: &self.table, slots, now };
                 one.finding = Finding::Stands(self.tallies.standing(proxy, &one.key, &quota, cost));
             }
-            (Sync::Async, false) => self.tally(one, quota, cost, self.breaker.is_open(), slots, now),
+            (Sync::Async, false) => {
+                let is_away = self.breaker.is_open();
+                if is_away {
+                    self.breaker.on_wanted(now);
+                }
+                self.tally(one, quota, cost, is_away, slots, now);
+            }
         }
         is_denied || one.refuses(&self.policies)
     }
