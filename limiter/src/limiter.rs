@@ -1,13 +1,14 @@
 //! The per-request state machine of one worker.
 //!
 //! A request is checked against all policies that apply and charged on all or on none. What this proxy can
-//! count itself, in local buckets and from leases, is decided first: a denial there costs no call. Then the
+//! count itself, in local buckets, in tallies and from leases, is decided first: a denial there costs no call. Then the
 //! companion is asked for the rest, and where that denies, what was taken goes back.
 
 mod charging;
+mod flights;
 
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::applied::{Applied, Asks, admitted, refused};
@@ -15,8 +16,9 @@ use crate::breaker::Breaker;
 pub use crate::calls::{CallId, RequestId};
 use crate::calls::{Calls, MAX_WAITING, Question, Sent, SentCharge, UnderWay};
 use crate::decision::{Decision, Finding};
-use crate::leases::{Grant, Leases, Proxy};
+use crate::leases::{Grant, Leases};
 use crate::policy::Policy;
+use crate::proxy::Proxy;
 use crate::purse::Piece;
 use crate::questions::{errand_take, fits, is_failed, refill_us, request_take, size_of};
 use crate::quota::TokenBucket;
@@ -27,6 +29,7 @@ use crate::tally::Heard;
 use crate::time::Instant;
 use crate::wire::{Charged, TakeReply, TakeRequest, Taken};
 use charging::Charging;
+use flights::Flights;
 
 /// How long after its deadline a call's answer counts as lost.
 const LOST_AFTER: Duration = Duration::from_secs(1);
@@ -73,9 +76,7 @@ pub struct Limiter {
     unanswered: Option<(String, TokenBucket)>,
     calls: Calls,
     waiting: BTreeMap<RequestId, Waiting>,
-    /// Leased keys that a request of this worker is asking about, and the requests that wait for its answer,
-    /// first come first served.
-    flights: BTreeMap<String, VecDeque<RequestId>>,
+    flights: Flights,
     /// Requests whose turn it is to ask, since the one that they waited for asks no more.
     orphans: Vec<RequestId>,
 }
@@ -91,7 +92,7 @@ struct Waiting {
 }
 
 impl Limiter {
-    /// A limiter of `policies`, whose local buckets and leases are in `table`; no request waits longer than
+    /// A limiter of `policies`, whose local buckets, leases and tallies are in `table`; no request waits longer than
     /// `timeout`. `holder` names this proxy to the store: letters and digits, its own and the same in all of
     /// its workers.
     pub fn new(policies: Rc<[Policy]>, table: Table, timeout: Duration, holder: String) -> Self {
@@ -105,7 +106,7 @@ impl Limiter {
             unanswered: None,
             calls: Calls::default(),
             waiting: BTreeMap::new(),
-            flights: BTreeMap::new(),
+            flights: Flights::default(),
             orphans: Vec::new(),
         }
     }
@@ -115,7 +116,8 @@ impl Limiter {
         &self.policies
     }
 
-    /// True while a request, a call or a lease has a deadline that [`Limiter::on_tick`] watches.
+    /// True while there is something that [`Limiter::on_tick`] watches: the deadline of a request, a call or a lease, a
+    /// report that is due, or an open breaker.
     pub fn needs_tick(&self) -> bool {
         // Orphans are among the waiting.
         let is_busy = !self.waiting.is_empty() || !self.calls.is_idle();
@@ -259,13 +261,13 @@ impl Limiter {
             Charging::Asks => {
                 for one in &waiting.applied {
                     if matches!(one.asks, Asks::Lease(_)) {
-                        self.flights.entry(one.key.clone()).or_default();
+                        self.flights.begin(&one.key);
                     }
                 }
                 self.hold(&mut waiting.applied, slots, now);
                 self.calls.push(request);
             }
-            Charging::Behind(key) => self.flights.entry(key).or_default().push_back(request),
+            Charging::Behind(key) => self.flights.join(key, request),
         }
         self.waiting.insert(request, waiting);
         None
@@ -328,7 +330,7 @@ impl Limiter {
             return Vec::new();
         }
         let leased = sent.charges.iter().filter(|charge| charge.lease.is_some());
-        leased.filter_map(|charge| self.flights.remove(&charge.key)).flatten().collect()
+        leased.flat_map(|charge| self.flights.end(&charge.key)).collect()
     }
 
     /// The requests that waited for an answer that does not come share its fate.
@@ -360,12 +362,10 @@ impl Limiter {
         self.calls.clear();
         self.orphans.clear();
         let waiting = &self.waiting;
-        let asks = |key: &String| {
+        self.flights.dismiss(|key| {
             let mut applied = asked.iter().filter_map(|request| waiting.get(request));
-            applied.any(|waiting| waiting.applied.iter().any(|one| one.key == *key && one.is_asked()))
-        };
-        self.flights.retain(|key, _| asks(key));
-        self.flights.values_mut().for_each(VecDeque::clear);
+            applied.any(|waiting| waiting.applied.iter().any(|one| one.key == key && one.is_asked()))
+        });
         let idle: Vec<RequestId> =
             self.waiting.keys().filter(|request| !asked.contains(request)).copied().collect();
         for request in idle {
@@ -377,12 +377,7 @@ impl Limiter {
     fn abandon(&mut self, request: RequestId) -> bool {
         let orphans = self.orphans.len();
         self.orphans.retain(|other| *other != request);
-        let mut was_behind = self.orphans.len() < orphans;
-        for behind in self.flights.values_mut() {
-            let before = behind.len();
-            behind.retain(|other| *other != request);
-            was_behind |= behind.len() < before;
-        }
+        let was_behind = self.flights.leave(request) || self.orphans.len() < orphans;
         let was_queued = self.calls.withdraw(request);
         if was_queued && let Some(waiting) = self.waiting.get(&request) {
             // Its questions are not asked, so nobody waits for their answers: the next one behind must ask.
@@ -393,9 +388,7 @@ impl Limiter {
                 .map(|one| one.key.clone())
                 .collect();
             for key in keys {
-                if let Some(behind) = self.flights.remove(&key) {
-                    self.orphans.extend(behind);
-                }
+                self.orphans.extend(self.flights.end(&key));
             }
         }
         was_queued || was_behind

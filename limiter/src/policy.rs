@@ -45,7 +45,7 @@ pub enum Limit {
 pub enum Sync {
     /// In the store, with a question for every request.
     Exact(OnFailure),
-    /// In the store, with questions for many requests at once; see [`crate::leases`].
+    /// In the store, with questions for many requests at once; see [`crate::lease`].
     Lease(OnFailure),
     /// In this proxy, which tells the store in the background; see [`crate::tally`]. While the store cannot be
     /// told, this proxy counts its share.

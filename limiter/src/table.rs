@@ -16,7 +16,7 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 
 use crate::bucket::{Bucket, Fate, Fit, Standing};
 use crate::key::policy_part;
-use crate::leases::Lease;
+use crate::lease::Lease;
 use crate::quota::TokenBucket;
 use crate::tally::Tally;
 use crate::time::Instant;

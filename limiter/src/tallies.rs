@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::bucket::{Fate, Fit, Standing};
 use crate::errand::Errand;
-use crate::leases::Proxy;
+use crate::proxy::Proxy;
 use crate::purse::MAX_REFUSAL;
 use crate::quota::TokenBucket;
 use crate::tally::{Debit, Heard, PRESENCE, Tally, interval};

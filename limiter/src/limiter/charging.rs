@@ -4,8 +4,9 @@ use super::Limiter;
 use crate::applied::{Applied, Asks, Counted, Hold, admitted, failed, refused};
 use crate::bucket::Fate;
 use crate::decision::{Decision, Finding, Verdict};
-use crate::leases::{Found, Proxy};
+use crate::leases::Found;
 use crate::policy::{Limit, Sync};
+use crate::proxy::Proxy;
 use crate::quota::TokenBucket;
 use crate::table::Slots;
 use crate::time::Instant;
@@ -41,7 +42,7 @@ impl Limiter {
         let is_leased = |one: &&Applied| {
             one.counted(&self.policies).is_some_and(|counted| matches!(counted.sync, Sync::Lease(_)))
         };
-        let behind = applied.iter().filter(is_leased).find(|one| self.flights.contains_key(&one.key));
+        let behind = applied.iter().filter(is_leased).find(|one| self.flights.has(&one.key));
         if may_ask
             && !has_waited
             && let Some(one) = behind
@@ -56,7 +57,7 @@ impl Limiter {
         for one in applied.iter_mut() {
             // One that has waited and finds nothing asks for its cost alone while another's question is under
             // way: else a worker would decide no more than a lease in each round trip.
-            let may_ask_for_lease = may_ask && !self.flights.contains_key(&one.key);
+            let may_ask_for_lease = may_ask && !self.flights.has(&one.key);
             is_denied |= self.charge_shared(one, is_denied, may_ask_for_lease, slots, now);
         }
         if is_denied {

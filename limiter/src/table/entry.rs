@@ -1,7 +1,7 @@
 //! What a slot's bytes hold: a few entries, each a fingerprint and what is held under it.
 
 use crate::bucket::Bucket;
-use crate::leases::Lease;
+use crate::lease::Lease;
 use crate::purse::{MAX_PIECES, Piece, Purse};
 use crate::tally::Tally;
 use crate::time::Instant;

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 
 use limiter::decision::{Decision, Outcome, Verdict};
-use limiter::leases;
+use limiter::lease;
 use limiter::policy::{OnFailure, Policy, Sync};
 use limiter::quota::TokenBucket;
 use limiter::tally;
@@ -166,7 +166,7 @@ impl Checks {
         match policy.sync {
             Sync::Local => 0,
             Sync::Exact(on_failure) => reunion_us(on_failure),
-            Sync::Lease(on_failure) => micros(leases::ttl(&quota(policy))) + reunion_us(on_failure),
+            Sync::Lease(on_failure) => micros(lease::ttl(&quota(policy))) + reunion_us(on_failure),
             Sync::Async => {
                 let late_us = if self.is_answered { 0 } else { 2 * SLOWEST_US };
                 let unknown_us =
