@@ -85,10 +85,15 @@ impl Answer {
 /// A client that shows what was answered: it follows no redirect, keeps no cookie, uses no proxy,
 /// and gives up after ten seconds.
 pub fn client() -> reqwest::Client {
-    reqwest::Client::builder()
-        .redirect(reqwest::redirect::Policy::none())
-        .no_proxy()
-        .timeout(DEADLINE)
-        .build()
-        .expect("the client needs nothing from outside")
+    builder().build().expect("the client needs nothing from outside")
+}
+
+/// The same with a connection for each request. A server that drains its connections may end one in the moment
+/// in which a request is sent on it again, which is nobody's fault and no answer.
+pub(crate) fn client_of_new_connections() -> reqwest::Client {
+    builder().pool_max_idle_per_host(0).build().expect("the client needs nothing from outside")
+}
+
+fn builder() -> reqwest::ClientBuilder {
+    reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().timeout(DEADLINE)
 }

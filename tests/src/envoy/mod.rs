@@ -14,7 +14,7 @@ pub use builder::EnvoyBuilder;
 pub use reload::{Delivery, Refused};
 pub use timed::{Overhead, Timed, slowest};
 
-use crate::answer::{Answer, client};
+use crate::answer::Answer;
 use crate::process::Process;
 use crate::raw::raw_request;
 
@@ -103,6 +103,7 @@ impl Envoy {
     }
 
     fn new(process: Process, source: reload::Source, admin: SocketAddr, listener: SocketAddr) -> Self {
-        Self { process, source, admin, listener, client: client() }
+        let client = source.client();
+        Self { process, source, admin, listener, client }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Envoy;
 use super::bootstrap::Bootstrap;
-use crate::answer::client;
+use crate::answer::{client, client_of_new_connections};
 use crate::wait::until;
 
 /// Longer than a busy machine takes to start the filter's VMs once more.
@@ -58,6 +58,15 @@ pub(super) struct Source {
 }
 
 impl Source {
+    /// A client for an Envoy that was made of this.
+    pub(super) fn client(&self) -> reqwest::Client {
+        match self.bootstrap.delivery {
+            // A listener that is replaced drains its connections.
+            Delivery::Listener => client_of_new_connections(),
+            Delivery::AtStart | Delivery::Extension => client(),
+        }
+    }
+
     /// Puts what Envoy is to read in the place of what it has read, at once.
     pub(super) fn deliver(&self, folder: &Path) {
         let Some(resource) = self.bootstrap.delivered(&self.wasm) else { return };
@@ -75,7 +84,7 @@ impl Envoy {
     pub async fn reload(&mut self, configuration: &Value) {
         let taken = self.try_reload(&configuration.to_string()).await;
         taken.expect("Envoy takes the configuration");
-        self.client = client();
+        self.client = self.source.client();
     }
 
     /// The same for a configuration that Envoy may refuse.
