@@ -32,6 +32,7 @@ pub use document::MAX_BYTES;
 pub use error::{Error, Problem, Remedy, Type};
 pub use key::{MAX_PARTS, MAX_SOURCES};
 pub use matching::{MAX_METHODS, MAX_PATH_BYTES};
+pub use place::{Path, Step};
 pub use report::{Errors, MAX_ERRORS};
 pub use shown::MAX_SHOWN_CHARS;
 pub use spot::MAX_WHOLE;
