@@ -1,7 +1,7 @@
 # The front door of Tidegate. `make help` lists the targets from their comments.
 
 .DEFAULT_GOAL := help
-.PHONY: help build wasm crash-test-wasm companion test test-web demo bench bench-programs
+.PHONY: help build wasm crash-test-wasm companion web test test-web demo bench bench-programs
 .PHONY: lint lint-filter lint-web fmt tools wasm-bindgen clean
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -18,7 +18,7 @@ PYTHON_SCRIPTS := tools/wasm_module.py envoy/demo.py $(wildcard bench/*.py)
 FILTERS := tidegate-filter tidegate-bench-noop
 ON_HOST := --workspace $(addprefix --exclude ,$(FILTERS))
 # What runs in a web page too, and so do its tests.
-IN_WEB := tidegate-plugin-config
+IN_WEB := tidegate-plugin-config tidegate-web
 
 help: ## lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,11 @@ companion:
 	cargo build -p tidegate --bin tidegate --release
 	@mkdir -p dist
 	install -m 755 $(CARGO_TARGET_DIR)/release/tidegate dist/tidegate
+
+web: wasm-bindgen ## leaves dist/web/, with which a web page judges a configuration
+	cargo build -p tidegate-web --profile wasm --target $(WEB_TARGET)
+	.tools/wasm-bindgen/bin/wasm-bindgen --target web --out-dir dist/web \
+		$(CARGO_TARGET_DIR)/$(WEB_TARGET)/wasm/tidegate_web.wasm
 
 test: tools build crash-test-wasm test-web ## runs all tests; those in tests/ start real Envoys, companions and stores
 ifneq ($(shell command -v cargo-nextest),)
