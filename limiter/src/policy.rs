@@ -176,6 +176,14 @@ pub struct Plan {
     pub limits: Vec<(String, Limit)>,
 }
 
+impl Plan {
+    /// The limit of the plan with this name, which is compared to the letter.
+    pub fn limit(&self, name: &[u8]) -> Option<Limit> {
+        let position = self.limits.binary_search_by(|(known, _)| known.as_bytes().cmp(name)).ok()?;
+        self.limits.get(position).map(|(_, limit)| *limit)
+    }
+}
+
 /// What a request takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cost {
