@@ -28,6 +28,7 @@ mod spot;
 mod state;
 mod sync;
 mod token;
+mod warnings;
 mod words;
 
 use limiter::fields::Family;
@@ -51,6 +52,7 @@ pub use source::{MAX_NAME_BYTES, MAX_SOURCES, MAX_STEPS, MIN_STEPS};
 pub use spot::MAX_WHOLE;
 pub use state::{DEFAULT_SLOTS, MAX_SLOTS};
 pub use token::MAX_TOKEN_BYTES;
+pub use warnings::{Concern, Warning, check};
 
 use crate::report::Report;
 use crate::spot::Spot;

@@ -93,28 +93,11 @@ fn normal<'a>(spot: &Spot<'a>, report: &mut Report) -> Result<&'a str, Reported>
     } else if path.contains(['?', '#']) {
         (NOT_NORMAL, Remedy::Do("write the path without query and fragment; they are not compared"))
     } else {
-        let encoded = encode_invisible(path);
-        let normal = normalize(encoded.as_bytes());
+        let normal = normalize(path.as_bytes());
         if *normal == *path.as_bytes() {
             return Ok(path);
         }
         (NOT_NORMAL, Remedy::Write(String::from_utf8_lossy(&normal).into_owned()))
     };
     Err(spot.refuse(problem, remedy, report))
-}
-
-/// Percent-encodes what clients cannot send in a path as it is: blanks, controls and all beyond ASCII.
-fn encode_invisible(path: &str) -> String {
-    const DIGITS: [char; 16] =
-        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];
-    let digit = |value: u8| DIGITS.get(usize::from(value)).copied().unwrap_or_default();
-    let mut encoded = String::with_capacity(path.len());
-    for byte in path.bytes() {
-        if byte.is_ascii_graphic() {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.extend(['%', digit(byte >> 4), digit(byte & 15)]);
-        }
-    }
-    encoded
 }
