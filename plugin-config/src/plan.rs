@@ -57,10 +57,12 @@ fn limits(spot: &Spot<'_>, report: &mut Report) -> Result<Vec<(String, Limit)>, 
             Err(spot.refuse(Problem::BadKey, Remedy::Do(NAME), report))
         };
         match (name, limit::read(&spot, report)) {
-            (Ok(name), Ok(limit)) => limits.push((name.to_owned(), limit)),
+            (Ok(name), Ok(limit)) => {
+                let place = limits.partition_point(|(known, _): &(String, Limit)| known.as_str() < name);
+                limits.insert(place, (name.to_owned(), limit));
+            }
             (Err(error), _) | (_, Err(error)) => reported = Some(error),
         }
     }
-    limits.sort_by(|(one, _): &(String, Limit), (other, _)| one.cmp(other));
     reported.map_or(Ok(limits), Err)
 }
