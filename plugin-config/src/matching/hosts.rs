@@ -31,7 +31,7 @@ fn host(spot: &Spot<'_>, report: &mut Report) -> Result<HostMatch, Reported> {
         None => text.strip_prefix('.').map_or(("", text), |name| (WILDCARD, name)),
     };
     match spelled(name) {
-        Some(normal) if normal.len() + wildcard.len() != text.len() || !text.ends_with(&normal) => {
+        Some(normal) if format!("{wildcard}{normal}") != text => {
             let remedy = Remedy::Write(format!("{wildcard}{normal}"));
             Err(spot.refuse(Problem::NotNormal { things: "hosts" }, remedy, report))
         }
