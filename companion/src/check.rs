@@ -11,6 +11,8 @@ mod judge;
 mod lines;
 mod locate;
 mod machine;
+#[cfg(test)]
+mod mutations;
 mod origin;
 mod text;
 mod tree;

@@ -10,7 +10,7 @@ use super::finding::{self, Finding};
 use super::origin::Origin;
 use super::tree::{Id, Kind, Tree};
 use super::yaml::NotYaml;
-use super::{istio, json, yaml};
+use super::{istio, json, lines, yaml};
 
 /// What is to be said of a file.
 #[derive(Debug, Default)]
@@ -32,6 +32,13 @@ const AS_TEXT: &str =
 /// Judges a text, of which JSON, YAML and what stands in them is found out; `None`: there is nothing of ours.
 pub(crate) fn text(text: &str) -> Option<Judgement> {
     let mut judgement = any(text)?;
+    let end = lines::last_sign(text, text.len());
+    for finding in &mut judgement.findings {
+        // What is missing at the end is shown at the last of what is there.
+        if finding.span.start >= end.end {
+            finding.span = end.clone();
+        }
+    }
     judgement.findings.sort_by_key(|finding| finding.span.start);
     Some(judgement)
 }
@@ -195,16 +202,13 @@ fn syntax(error: &Error, text: &str, origin: &Origin, whole: &Range<usize>, is_f
         return Finding::of_whole(error, whole.clone());
     };
     let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
-    // What is missing at the end is shown behind the last of what is there.
-    let last = text.trim_end().char_indices().last().map_or(0, |(at, _)| at);
-    let mut at = (start + column.saturating_sub(1)).min(last);
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    let length = text.get(at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
-    let mut finding = Finding::of_whole(error, origin.span(&(at..at + length)));
-    if !is_file {
-        // Lines are counted from the beginning of the file here.
+    let told = start + column.saturating_sub(1);
+    let last = lines::last_sign(text, text.len());
+    let sign = if told < last.end { lines::sign(text, told) } else { last };
+    let is_as_told = is_file && sign.contains(&told);
+    let mut finding = Finding::of_whole(error, origin.span(&sign));
+    if !is_as_told {
+        // The line and column that the parser tells are others.
         finding.problem = format!("not JSON: {reason}");
     }
     finding

@@ -1,5 +1,7 @@
 //! The lines of a file, as people and editors count them.
 
+use core::ops::Range;
+
 /// Where lines begin.
 #[derive(Debug)]
 pub(crate) struct Lines<'a> {
@@ -34,6 +36,20 @@ impl<'a> Lines<'a> {
         let before = self.text.get(start..at).unwrap_or_default();
         Position { line, column: before.chars().count() + 1 }
     }
+}
+
+/// The character in which this byte is.
+pub(crate) fn sign(text: &str, at: usize) -> Range<usize> {
+    let start = (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let length = text.get(start..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
+    start..start + length
+}
+
+/// The last sign before this byte that is no blank.
+pub(crate) fn last_sign(text: &str, at: usize) -> Range<usize> {
+    let before = text.get(..at).unwrap_or(text).trim_end();
+    let length = before.chars().next_back().map_or(0, char::len_utf8);
+    before.len() - length..before.len()
 }
 
 #[cfg(test)]

@@ -5,10 +5,14 @@ use std::collections::HashMap;
 
 use granit_parser::{Event, Options, Parser, ScalarStyle, ScanError};
 
+use super::lines;
 use super::tree::{Entry, Id, Kind, Scalar, Style, Tree};
 
 /// The most entries that merge keys may add: without a bound, a small file could be a huge tree.
 const MAX_MERGED: usize = 100_000;
+
+/// The most bytes of a scalar that is kept for each of its aliases.
+const MAX_REPEATED_BYTES: usize = 256;
 
 /// What keeps a text from being YAML.
 #[derive(Debug)]
@@ -25,7 +29,10 @@ pub(crate) fn read(text: &str) -> Result<Tree, NotYaml> {
     let mut builder = Builder::default();
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|error| NotYaml::of(&error))?;
-        builder.on(event, span.byte_range().unwrap_or_default())?;
+        let span = span.byte_range().unwrap_or_default();
+        // What is not written is shown by the sign before it.
+        let is_unwritten = span.is_empty() && matches!(event, Event::Scalar(..));
+        builder.on(event, if is_unwritten { lines::last_sign(text, span.start) } else { span })?;
     }
     Ok(builder.tree)
 }
@@ -74,6 +81,7 @@ impl Builder {
                     let reason = "an alias for what it stands in".to_owned();
                     return Err(NotYaml { at: span.start, reason });
                 };
+                let id = self.with_place(id, span);
                 self.put(id);
             }
             _ => {}
@@ -95,6 +103,18 @@ impl Builder {
         match self.open.last_mut() {
             Some(open) => open.children.push(id),
             None => self.tree.roots.push(id),
+        }
+    }
+
+    /// The node of an alias: short scalars are kept for each place, so that an error is told where it is; what
+    /// is long or has nodes of its own is told where it is written.
+    fn with_place(&mut self, id: Id, span: Range<usize>) -> Id {
+        match self.tree.scalar(id) {
+            Some(scalar) if scalar.text.len() <= MAX_REPEATED_BYTES => {
+                let scalar = Scalar { text: scalar.text.clone(), style: scalar.style };
+                self.tree.add(span, Kind::Scalar(scalar))
+            }
+            _ => id,
         }
     }
 
