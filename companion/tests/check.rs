@@ -86,6 +86,23 @@ fn for_machines_all_of_it_is_one_json_document() {
     }
 }
 
+#[test]
+fn the_documentation_shows_the_document_for_machines() {
+    let text = include_str!("../../docs/check.md");
+    let (_, shown) = text.split_once("```json\n").unwrap();
+    let (shown, _) = shown.split_once("```").unwrap();
+    let json = r#"{
+  "policies": [
+    { "name": "per-ip",
+      "key": ["ip"],
+      "limit": { "token_bucket": { "capacity": 0, "rate": "100/m" } },
+      "sync": "local" }
+  ]
+}"#;
+    let (_, printed) = check(&["--format", "json", "-"], json.as_bytes());
+    assert_eq!(printed.replace("\"-\"", "\"policies.json\""), shown);
+}
+
 /// The files below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
