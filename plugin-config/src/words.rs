@@ -81,6 +81,8 @@ fn within(a: &[u8], b: &[u8], edits: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     const WORDS: Words = Words {
         known: &["ip", "key", "limit", "token_bucket", "name", "local"],
