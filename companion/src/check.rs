@@ -22,6 +22,8 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use plugin_config::Config;
+
 use crate::args::{Check, CheckFormat};
 use finding::Severity;
 use judge::Judgement;
@@ -78,6 +80,22 @@ pub fn run(args: &Check) -> ExitCode {
         (false, true) => ExitCode::from(NOTHING),
         (false, false) => ExitCode::SUCCESS,
     }
+}
+
+/// The one configuration of a file, as another command of this program needs it; else what is to say is printed.
+pub(crate) fn configuration(file: &Path) -> Result<Config, ExitCode> {
+    let mut checked = check(file);
+    if checked.count().0 == 0
+        && let Ok(judgement) = &mut checked.judgement
+    {
+        if let (1, Some(config)) = (judgement.configurations, judgement.valid.pop()) {
+            return Ok(config);
+        }
+        checked.judgement =
+            Err("several configurations in it; put the one that is meant into a file".to_owned());
+    }
+    checked.print();
+    Err(ExitCode::from(if checked.judgement.is_ok() { INVALID } else { NOTHING }))
 }
 
 fn check(file: &Path) -> Checked {
@@ -145,19 +163,20 @@ impl Checked {
         }
         let several =
             (judgement.configurations > 1).then(|| counted(judgement.configurations, "configuration"));
-        let place = several.map_or(String::new(), |count| format!(" in {count}"));
-        match self.count() {
-            (0, _) => {
-                let policies = if judgement.policies == 1 { "policy" } else { "policies" };
-                let line = format!("{name}: ok, {} {policies}{place}", judgement.policies);
-                say(&mut std::io::stdout(), &line);
-            }
-            (count, _) => {
-                let shown = count - judgement.left_out;
-                let some =
-                    if shown < count { format!(", of which {shown} are shown") } else { String::new() };
-                say(&mut errors, &format!("{name}: {}{place}{some}", counted(count, "error")));
-            }
+        let mut rest = several.map_or(String::new(), |count| format!(" in {count}"));
+        let (count, warnings) = self.count();
+        if warnings > 0 {
+            rest = format!(", {}{rest}", counted(warnings, "warning"));
+        }
+        if judgement.left_out > 0 {
+            rest = format!("{rest}, of which {} are shown", count - judgement.left_out);
+        }
+        if count > 0 {
+            say(&mut errors, &format!("{name}: {}{rest}", counted(count, "error")));
+        } else {
+            let policies = judgement.policies();
+            let things = if policies == 1 { "policy" } else { "policies" };
+            say(&mut std::io::stdout(), &format!("{name}: ok, {policies} {things}{rest}"));
         }
     }
 }

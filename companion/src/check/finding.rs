@@ -13,6 +13,9 @@ use super::tree::{Id, Tree};
 pub(crate) enum Severity {
     /// It would.
     Error,
+    /// It would not, but it may not do what is meant.
+    #[expect(dead_code, reason = "the parser has no warnings yet")]
+    Warning,
 }
 
 /// One thing that is to be said about a file.
@@ -60,36 +63,66 @@ impl Finding {
 
     /// An error of the configuration that stands at `span`; the rest of it is not known.
     pub(crate) fn of_whole(error: &Error, span: Range<usize>) -> Self {
+        Said::from(error).at(span, None)
+    }
+}
+
+/// What the parser says of a place in a configuration.
+#[derive(Debug)]
+pub(crate) struct Said<'a> {
+    severity: Severity,
+    path: &'a Path,
+    value: Option<&'a str>,
+    problem: String,
+    remedy: String,
+    /// What of the entry at the path is meant.
+    aim: Aim,
+}
+
+impl<'a> From<&'a Error> for Said<'a> {
+    fn from(error: &'a Error) -> Self {
         Self {
             severity: Severity::Error,
-            path: Some(error.path.to_string()),
-            policy: None,
-            value: error.value.clone(),
+            path: &error.path,
+            value: error.value.as_deref(),
             problem: error.problem.to_string(),
             remedy: error.remedy.to_string(),
+            aim: aim(&error.problem),
+        }
+    }
+}
+
+impl Said<'_> {
+    fn at(self, span: Range<usize>, policy: Option<String>) -> Finding {
+        Finding {
+            severity: self.severity,
+            path: Some(self.path.to_string()),
+            policy,
+            value: self.value.map(str::to_owned),
+            problem: self.problem,
+            remedy: self.remedy,
             span,
         }
     }
 }
 
-/// The errors of the configuration that is the tree from `root` on; `place` makes places in the file of the
+/// What is said of the configuration that is the tree from `root` on; `place` makes places in the file of the
 /// tree's.
 pub(crate) fn all<'a>(
-    errors: impl Iterator<Item = &'a Error>,
+    said: impl Iterator<Item = Said<'a>>,
     tree: &Tree,
     root: Id,
     place: impl Fn(Range<usize>) -> Range<usize>,
 ) -> Vec<Finding> {
-    let mut seen: Vec<(&Path, &Problem)> = Vec::new();
+    let mut seen: Vec<(&Path, Aim)> = Vec::new();
     let mut findings = Vec::new();
-    for error in errors {
-        // Errors of one kind at one path are about equal keys, in their order.
-        let earlier = seen.iter().filter(|seen| **seen == (&error.path, &error.problem)).count();
-        seen.push((&error.path, &error.problem));
-        let span = locate::span(tree, root, &error.path, aim(&error.problem), earlier);
-        let mut finding = Finding::of_whole(error, place(span));
-        finding.policy = policy(tree, root, &error.path);
-        findings.push(finding);
+    for said in said {
+        // What is said of the keys at one path is about equal keys, in their order.
+        let earlier = seen.iter().filter(|seen| **seen == (said.path, said.aim)).count();
+        seen.push((said.path, said.aim));
+        let span = locate::span(tree, root, said.path, said.aim, earlier);
+        let policy = policy(tree, root, said.path);
+        findings.push(said.at(place(span), policy));
     }
     findings
 }

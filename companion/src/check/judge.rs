@@ -16,8 +16,7 @@ use super::{istio, json, lines, yaml};
 #[derive(Debug, Default)]
 pub(crate) struct Judgement {
     pub(crate) configurations: usize,
-    /// In those configurations that are valid.
-    pub(crate) policies: usize,
+    pub(crate) valid: Vec<Config>,
     pub(crate) findings: Vec<Finding>,
     /// Errors that are not among the findings.
     pub(crate) left_out: usize,
@@ -67,20 +66,22 @@ fn any(text: &str) -> Option<Judgement> {
     Some(judgement)
 }
 
-/// Judges what is no text: the filter's words for it, but the place of the byte that is none.
+/// Judges what is no text, from the byte `valid` on: in the filter's words where it has some for the whole.
 pub(crate) fn bytes(bytes: &[u8], valid: usize) -> Judgement {
-    let mut judgement = Judgement { configurations: 1, ..Judgement::default() };
-    let Err(errors) = plugin_config::parse(bytes) else { return judgement };
-    for error in &errors {
-        judgement.findings.push(match error.problem {
-            Problem::NotJson { .. } => Finding::of_file("not UTF-8", "save it as UTF-8", valid..valid),
-            _ => Finding::of_whole(error, 0..0),
-        });
-    }
-    judgement
+    let told = plugin_config::parse(bytes).err().and_then(|errors| errors.iter().next().cloned());
+    let finding = match told.filter(|error| !matches!(error.problem, Problem::NotJson { .. })) {
+        Some(error) => Finding::of_whole(&error, 0..0),
+        None => Finding::of_file("not UTF-8", "save it as UTF-8", valid..valid),
+    };
+    Judgement { configurations: 1, findings: vec![finding], ..Judgement::default() }
 }
 
 impl Judgement {
+    /// How many there are in those configurations that are valid.
+    pub(crate) fn policies(&self) -> usize {
+        self.valid.iter().map(|config| config.policies.len()).sum()
+    }
+
     /// Judges all configurations in a document of Envoy's or Kubernetes'; false: there is none.
     fn document(&mut self, text: &str, tree: &Tree) -> bool {
         let found = find::all(tree);
@@ -151,7 +152,9 @@ impl Judgement {
         let root = tree.as_ref().and_then(|tree| Some((tree, *tree.roots.first()?)));
         let is_file = matches!(origin, Origin::Piece(0));
         self.add(parsed, |errors| match root {
-            Some((tree, root)) => finding::all(errors.iter(), tree, root, |span| origin.span(&span)),
+            Some((tree, root)) => {
+                finding::all(errors.iter().map(Into::into), tree, root, |span| origin.span(&span))
+            }
             None => errors.iter().map(|error| syntax(error, text, origin, whole, is_file)).collect(),
         });
     }
@@ -160,13 +163,13 @@ impl Judgement {
     fn mapping(&mut self, tree: &Tree, id: Id) {
         let json = istio::to_json(tree, id, MAX_BYTES);
         let parsed = plugin_config::parse(json.as_bytes());
-        self.add(parsed, |errors| finding::all(errors.iter(), tree, id, |span| span));
+        self.add(parsed, |errors| finding::all(errors.iter().map(Into::into), tree, id, |span| span));
     }
 
     fn add(&mut self, parsed: Result<Config, Errors>, findings: impl Fn(&Errors) -> Vec<Finding>) {
         self.configurations += 1;
         match parsed {
-            Ok(config) => self.policies += config.policies.len(),
+            Ok(config) => self.valid.push(config),
             Err(errors) => {
                 self.findings.extend(findings(&errors));
                 self.left_out += errors.left_out();

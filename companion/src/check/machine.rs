@@ -48,7 +48,7 @@ impl File {
         Self {
             name: file.to_owned(),
             configurations: judgement.configurations,
-            policies: judgement.policies,
+            policies: judgement.policies(),
             nothing: None,
             findings: judgement.findings.iter().map(|finding| entry(file, finding, lines)).collect(),
             left_out: judgement.left_out,
@@ -66,6 +66,7 @@ fn entry(file: &str, finding: &Finding, lines: &Lines<'_>) -> Entry {
     Entry {
         severity: match finding.severity {
             Severity::Error => "error",
+            Severity::Warning => "warning",
         },
         file: file.to_owned(),
         line: start.line,

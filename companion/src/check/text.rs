@@ -15,6 +15,7 @@ const MAX_SIDE_BYTES: usize = 400;
 pub(crate) fn render(finding: &Finding, file: &str, lines: &Lines<'_>) -> String {
     let level = match finding.severity {
         Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
     };
     let (number, line, start) = lines.line(finding.span.start);
     let from = (finding.span.start - start).min(line.len());

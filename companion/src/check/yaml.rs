@@ -8,8 +8,8 @@ use granit_parser::{Event, Options, Parser, ScalarStyle, ScanError};
 use super::lines;
 use super::tree::{Entry, Id, Kind, Scalar, Style, Tree};
 
-/// The most entries that merge keys may add: without a bound, a small file could be a huge tree.
-const MAX_MERGED: usize = 100_000;
+/// The most entries that merge keys may name: without a bound, a small file could be a huge tree.
+const MAX_MERGED: usize = 10_000;
 
 /// The most bytes of a scalar that is kept for each of its aliases.
 const MAX_REPEATED_BYTES: usize = 256;
@@ -155,13 +155,13 @@ impl Builder {
             let items = self.tree.items(merge.value);
             for source in if items.is_empty() { &one } else { items } {
                 for entry in self.tree.entries(*source) {
+                    self.merged += 1;
+                    if self.merged > MAX_MERGED {
+                        return Err(NotYaml { at, reason: "too much is merged with <<".to_owned() });
+                    }
                     let key = self.tree.text(entry.key);
                     if all.iter().all(|other| self.tree.text(other.key) != key) {
                         all.push(*entry);
-                        self.merged += 1;
-                    }
-                    if self.merged > MAX_MERGED {
-                        return Err(NotYaml { at, reason: "too much is merged with <<".to_owned() });
                     }
                 }
             }
