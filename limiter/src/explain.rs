@@ -76,6 +76,8 @@ pub struct Counted {
     pub unknown_plan: Option<String>,
     /// What the request takes.
     pub cost: u64,
+    /// Where it is counted: a word of the configuration.
+    pub sync: &'static str,
     /// Whether it is only watched.
     pub shadow: bool,
 }
@@ -127,6 +129,7 @@ fn part<'a>(policy: &'a Policy, request: &mut Request<'a>) -> Part {
         plan,
         unknown_plan,
         cost: request.cost(&policy.cost),
+        sync: policy.sync.word(),
         shadow: policy.shadow,
     })
 }

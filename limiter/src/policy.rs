@@ -92,6 +92,16 @@ pub enum Sync {
 }
 
 impl Sync {
+    /// Its word in the configuration.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Exact(_) => "exact",
+            Self::Lease(_) => "lease",
+            Self::Async => "async",
+            Self::Local => "local",
+        }
+    }
+
     /// What becomes of a request when the store cannot be asked; `None` where it never has to be.
     pub const fn on_failure(self) -> Option<OnFailure> {
         match self {

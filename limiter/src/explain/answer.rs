@@ -55,8 +55,8 @@ fn told(decision: &Decision, policies: &Policies, families: &[Family], request: 
         && let Some(reply) = answer::reply(decision, policies, protocol)
     {
         told.status = Some(reply.status);
-        let headers = reply.headers.into_iter();
-        told.headers = headers.map(|(name, value)| (name.to_owned(), value.into_owned())).collect();
+        told.headers =
+            reply.headers.into_iter().map(|(name, value)| (name.to_owned(), value.into_owned())).collect();
         told.body = reply.body.into_owned();
     }
     let marks = decision.marks.iter();

@@ -50,6 +50,7 @@ fn a_policy_that_applies_tells_key_limit_plan_and_cost() {
                 plan: Some("3".into()),
                 unknown_plan: None,
                 cost: 3,
+                sync: "local",
                 shadow: false,
             }),
         }]
