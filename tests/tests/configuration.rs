@@ -60,7 +60,7 @@ async fn each_kind_of_error_is_refused_with_path_value_and_remedy() {
         ),
         (
             with(&json!({ "shards": 8 })),
-            "policies[0].shards: 8 is not supported yet; remove it: a key is one bucket",
+            "policies[0].shards: 8 has no effect here; remove it, or use another \"sync\" than \"local\": a bucket in the proxy has no hot slot",
         ),
         (
             with(&json!({ "on_failure": "share" })),

@@ -54,7 +54,7 @@ fn what_is_listed_as_not_yet_is_refused_as_that() {
             count += 1;
         }
     }
-    assert!(count > 20, "{count}");
+    assert!(count >= 4, "{count}");
 }
 
 /// The values in JSON that begin the rows of the first table in `text`, without its head.
@@ -109,33 +109,8 @@ fn what_is_documented_for_on_failure_works_where_a_request_waits() {
 fn written(place: &str, name: &str) -> (Value, String) {
     let limit = json!({ "token_bucket": { "capacity": 5, "rate": "1/s" } });
     let mut policy = json!({ "name": "p", "key": ["ip"], "limit": limit, "sync": "local" });
-    let path = match (place, name) {
-        ("the configuration", _) => return (json!({ name: {}, "policies": [policy] }), name.to_owned()),
-        ("a policy", "cost") => {
-            policy["cost"] = json!({ "header": "x-cost" });
-            "cost".to_owned()
-        }
-        ("a policy", _) => {
-            policy[name] = json!({});
-            name.to_owned()
-        }
-        ("match", "template" | "regex") => {
-            policy["match"] = json!({ "path": { name: "/x" } });
-            format!("match.path.{name}")
-        }
-        ("match", _) => {
-            policy["match"] = json!({ name: [] });
-            format!("match.{name}")
-        }
-        ("key", "route" | "host") => {
-            policy["key"] = json!([name]);
-            "key[0]".to_owned()
-        }
-        ("key", _) => {
-            policy["key"] = json!([{ name: "x" }]);
-            format!("key[0].{name}")
-        }
-        ("limit", _) => {
+    let path = match place {
+        "limit" => {
             policy["limit"] = json!({ name: {} });
             format!("limit.{name}")
         }
