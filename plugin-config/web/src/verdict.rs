@@ -49,7 +49,7 @@ impl Verdict {
 impl Fault {
     fn of(error: &Error) -> Self {
         Self {
-            path: error.path.clone(),
+            path: error.path.to_string(),
             value: error.value.clone(),
             problem: error.problem.to_string(),
             remedy: error.remedy.to_string(),
