@@ -50,7 +50,7 @@ mod upstream;
 mod wait;
 
 pub use answer::{Answer, client};
-pub use check::check;
+pub use check::{check, check_lines};
 pub use companion::{Companion, CompanionBuilder};
 pub use envoy::{CompanionAt, Delivery, Envoy, EnvoyBuilder, Memory, Overhead, Refused, Timed, slowest};
 pub use fake_companion::{FakeAnswer, FakeCompanion};
