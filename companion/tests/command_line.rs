@@ -102,3 +102,9 @@ fn help_ends_with_0_and_no_arguments_with_2() {
     assert_eq!(run(&["--help"], &[], "").0, Some(0));
     assert_eq!(run(&[], &[], "").0, Some(2));
 }
+
+#[test]
+fn the_schema_is_printed_as_it_is_published() {
+    let published = include_str!("../../plugin-config/schema.json").to_owned();
+    assert_eq!(run(&["schema"], &[], ""), (Some(0), published));
+}
