@@ -74,11 +74,29 @@ pub(crate) enum Expect {
     Answer(ExpectedAnswer),
 }
 
+/// A status, or several of which each will do.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Status {
+    One(u16),
+    AnyOf(Vec<u16>),
+}
+
+impl Status {
+    /// Whether this is the status, or one of them.
+    pub(crate) fn takes(&self, status: u16) -> bool {
+        match self {
+            Self::One(expected) => *expected == status,
+            Self::AnyOf(all) => all.contains(&status),
+        }
+    }
+}
+
 /// What is expected of an answer. What is not named is not looked at.
-#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExpectedAnswer {
-    pub(crate) status: u16,
+    pub(crate) status: Status,
     /// Header fields; `null` for one that is absent.
     #[serde(default)]
     pub(crate) headers: BTreeMap<String, Option<String>>,
@@ -96,7 +114,13 @@ pub(crate) struct ExpectedAnswer {
 impl Expect {
     pub(crate) fn answer(&self) -> ExpectedAnswer {
         match self {
-            Self::Status(status) => ExpectedAnswer { status: *status, ..ExpectedAnswer::default() },
+            Self::Status(status) => ExpectedAnswer {
+                status: Status::One(*status),
+                headers: BTreeMap::new(),
+                body: None,
+                json: None,
+                details: None,
+            },
             Self::Answer(answer) => answer.clone(),
         }
     }
@@ -159,7 +183,7 @@ impl Section {
         // An Envoy without the filter admits everything, and would pass for one with it.
         let is_bare = |request: &Request| {
             let ExpectedAnswer { status, headers, body, json, details } = request.expect.answer();
-            status == 200 && headers.is_empty() && body.is_none() && json.is_none() && details.is_none()
+            status.takes(200) && headers.is_empty() && body.is_none() && json.is_none() && details.is_none()
         };
         if self.counters.is_empty() && self.requests.iter().all(is_bare) {
             return Err("nothing is checked that an Envoy without the filter would not do".to_owned());
