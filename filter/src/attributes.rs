@@ -2,19 +2,35 @@
 
 use core::net::{IpAddr, SocketAddr};
 
-use limiter::request::{Attributes, sole_value};
+use limiter::request::Attributes;
 
 use crate::host::{self, Map};
 
 /// The attributes of the effective context's request.
 #[derive(Default)]
 pub(crate) struct RequestAttributes {
-    /// The property of the header that is asked for, in a buffer that every request uses again.
+    /// The property that is asked for, in a buffer that every request uses again.
     path: String,
 }
 
 /// What the path of a header's property begins with.
-const HEADERS: &str = "request\0headers\0";
+const HEADERS: &str = "request\0headers";
+
+/// What the path of metadata begins with: what filters before this one have noted, and what the route says.
+const METADATA: &str = "metadata\0filter_metadata";
+const ROUTE_METADATA: &str = "xds\0route_metadata\0filter_metadata";
+
+impl RequestAttributes {
+    /// A property by the segments of its path, which NUL joins.
+    fn property<'a>(&mut self, start: &str, segments: impl IntoIterator<Item = &'a str>) -> Option<Vec<u8>> {
+        self.path.clear();
+        self.path.push_str(start);
+        for segment in segments {
+            self.path.extend(["\0", segment]);
+        }
+        host::property(&self.path)
+    }
+}
 
 impl Attributes for RequestAttributes {
     fn method(&mut self) -> Vec<u8> {
@@ -25,6 +41,10 @@ impl Attributes for RequestAttributes {
         host::header(Map::Request, ":path").unwrap_or_default()
     }
 
+    fn authority(&mut self) -> Vec<u8> {
+        host::header(Map::Request, ":authority").unwrap_or_default()
+    }
+
     fn address(&mut self) -> Option<IpAddr> {
         // With the port. Envoy has derived it from X-Forwarded-For where it was told to trust that.
         let address = host::property("source\0address")?;
@@ -33,12 +53,23 @@ impl Attributes for RequestAttributes {
     }
 
     fn header(&mut self, name: &str) -> Option<Vec<u8>> {
-        // The property joins all values by commas, the header alone would be the first of them.
-        self.path.clear();
-        self.path.extend([HEADERS, name]);
-        let joined = host::property(&self.path)?;
-        let sole = sole_value(&joined, || host::header(Map::Request, name))?;
-        // Mostly all of it: then what the host has allocated is the value.
-        if sole.len() == joined.len() { Some(joined) } else { Some(sole.to_vec()) }
+        // The property joins all values by commas.
+        self.property(HEADERS, [name])
+    }
+
+    fn first_value(&mut self, name: &str) -> Option<Vec<u8>> {
+        host::header(Map::Request, name)
+    }
+
+    fn route(&mut self) -> Vec<u8> {
+        host::property("xds\0route_name").unwrap_or_default()
+    }
+
+    fn metadata(&mut self, path: &[&str]) -> Option<Vec<u8>> {
+        self.property(METADATA, path.iter().copied())
+    }
+
+    fn route_metadata(&mut self, path: &[&str]) -> Option<Vec<u8>> {
+        self.property(ROUTE_METADATA, path.iter().copied())
     }
 }

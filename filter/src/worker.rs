@@ -89,7 +89,7 @@ impl Worker {
             companion: config.companion,
             companion_health: CompanionHealth::default(),
             families: config.families,
-            limiter: Limiter::new(config.policies.into(), table, timeout, holder),
+            limiter: Limiter::new(Rc::new(config.policies), table, timeout, holder),
             attributes: RequestAttributes::default(),
             slots,
             metrics,

@@ -1,9 +1,9 @@
 //! The policies that apply to one request, and what has become of each so far.
 
 use crate::decision::{Decision, Finding, Mark, Outcome, Verdict};
-use crate::policy::{Limit, OnFailure, Policy, Sync};
+use crate::policy::{OnFailure, Policy, Sync};
 use crate::quota::TokenBucket;
-use crate::request::Demand;
+use crate::request::{Demand, Terms};
 use crate::tally::Debit;
 use crate::time::Instant;
 use crate::wire::{LeaseAsk, Report};
@@ -13,6 +13,8 @@ use crate::wire::{LeaseAsk, Report};
 pub(crate) struct Applied {
     pub(crate) policy: usize,
     pub(crate) key: String,
+    pub(crate) terms: Terms,
+    pub(crate) cost: u64,
     pub(crate) finding: Finding,
     /// Tokens were taken for it here.
     pub(crate) taken: Option<Hold>,
@@ -50,6 +52,8 @@ impl Applied {
         Self {
             policy: demand.policy,
             key: demand.key,
+            terms: demand.terms,
+            cost: demand.cost,
             finding: Finding::Unknown,
             taken: None,
             is_held: false,
@@ -71,9 +75,11 @@ impl Applied {
     /// How the policy counts, where it counts at all.
     pub(crate) fn counted<'a>(&self, policies: &'a [Policy]) -> Option<Counted<'a>> {
         let policy = policies.get(self.policy)?;
-        match policy.limit {
-            Limit::TokenBucket(quota) => Some(Counted { policy, quota, sync: policy.sync }),
-            Limit::Unlimited | Limit::Blocked => None,
+        match self.terms {
+            Terms::Bucket { part, .. } => {
+                Some(Counted { policy, quota: part, cost: self.cost, sync: policy.sync })
+            }
+            Terms::Blocked | Terms::NoIdentity => None,
         }
     }
 
@@ -108,6 +114,7 @@ impl Counted<'_> {
 pub(crate) struct Counted<'a> {
     pub(crate) policy: &'a Policy,
     pub(crate) quota: TokenBucket,
+    pub(crate) cost: u64,
     pub(crate) sync: Sync,
 }
 
@@ -154,7 +161,7 @@ fn decision(verdict: Verdict, applied: &[Applied], outcome: impl Fn(&Applied) ->
             // What was given back no longer stands as it was noted.
             let standing =
                 if one.taken.is_some() && outcome == Outcome::Spared { None } else { one.finding.standing() };
-            Mark { policy: one.policy, outcome, standing }
+            Mark { policy: one.policy, terms: one.terms, outcome, standing }
         })
         .collect();
     Decision { verdict, marks }

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use crate::bucket::{Fit, Standing};
+use crate::request::Terms;
 
 /// What becomes of a request. Denied and broken are different things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,8 @@ pub enum Outcome {
 pub struct Mark {
     /// Index of the policy.
     pub policy: usize,
+    /// The limit that held for the request.
+    pub terms: Terms,
     /// What it had to do with the decision.
     pub outcome: Outcome,
     /// How its bucket stands after the decision, where that is known.

@@ -7,6 +7,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::path::is_unreserved;
+use crate::policy::Source;
 
 /// What every store key starts with.
 pub const PREFIX: &str = "rl:{";
@@ -16,6 +17,9 @@ pub const MAX_VALUE_BYTES: usize = 96;
 
 /// Stands for an identity that a request does not have: one bucket for all who have none.
 const ANONYMOUS: char = '*';
+
+/// Precedes the number of a shard, which is in the hash tag so that shards have slots of their own.
+const SHARD: char = ';';
 
 /// Precedes a hash, and never starts an encoded value.
 const HASHED: char = '#';
@@ -27,18 +31,19 @@ pub enum Identity<'a> {
     Anonymous,
     /// A value on its own; an empty one is none.
     Bare(&'a [u8]),
-    /// A value with what it is, `TAG=VALUE`, so that it cannot be taken for another source's.
-    Tagged(&'a str, &'a [u8]),
-    /// The value of the header of a name, tagged `header.NAME`.
-    Header(&'a str, &'a [u8]),
+    /// An address, tagged `ip`, so that no value of another source can be taken for it.
+    Address(&'a [u8]),
+    /// The value of a source, tagged with its kind and name, as `header.x-api-key`.
+    Of(&'a Source, &'a [u8]),
 }
 
 /// Builds the key of one bucket.
 ///
 /// Two calls give the same key only for the same policy, and, where the counts of parts and the positions
-/// of tags are a policy's own, only for the same identity and scope (up to collisions of SHA-256).
+/// of tags are a policy's own, only for the same identity, shard and scope (up to collisions of SHA-256).
 pub fn store_key<'a>(
     identity: impl IntoIterator<Item = Identity<'a>>,
+    shard: Option<u32>,
     policy: &str,
     scope: impl IntoIterator<Item = &'a [u8]>,
 ) -> String {
@@ -52,14 +57,12 @@ pub fn store_key<'a>(
         match part {
             Identity::Anonymous | Identity::Bare([]) => key.push(ANONYMOUS),
             Identity::Bare(value) => push_value(&mut key, value),
-            Identity::Tagged(tag, value) => {
-                push_value(&mut key, tag.as_bytes());
-                key.push('=');
+            Identity::Address(value) => {
+                key.push_str("ip=");
                 push_value(&mut key, value);
             }
-            Identity::Header(name, value) => {
-                key.push_str("header.");
-                push_value(&mut key, name.as_bytes());
+            Identity::Of(source, value) => {
+                push_source(&mut key, source);
                 key.push('=');
                 push_value(&mut key, value);
             }
@@ -68,6 +71,10 @@ pub fn store_key<'a>(
     if key.len() == start {
         // A limit that all clients share. Empty braces would be no hash tag.
         key.push(ANONYMOUS);
+    }
+    if let Some(shard) = shard {
+        key.push(SHARD);
+        key.push_str(&shard.to_string());
     }
     key.push_str("}:");
     push_value(&mut key, policy.as_bytes());
@@ -82,6 +89,23 @@ pub fn store_key<'a>(
 pub fn policy_part(key: &str) -> &str {
     let rest = key.split_once("}:").map_or("", |(_, rest)| rest);
     rest.split(':').next().unwrap_or("")
+}
+
+/// Appends a source's kind and name, as `header.x-api-key` or `claim.payload:sub`.
+fn push_source(key: &mut String, source: &Source) {
+    let (kind, names) = match source {
+        Source::Ip => ("ip", &[][..]),
+        Source::Header(name) => ("header", core::slice::from_ref(name)),
+        Source::Cookie(name) => ("cookie", core::slice::from_ref(name)),
+        Source::Query(name) => ("query", core::slice::from_ref(name)),
+        Source::Claim(path) => ("claim", path.as_slice()),
+        Source::Metadata(path) => ("metadata", path.as_slice()),
+    };
+    key.push_str(kind);
+    for (index, name) in names.iter().enumerate() {
+        key.push(if index == 0 { '.' } else { ':' });
+        push_value(key, name.as_bytes());
+    }
 }
 
 /// Appends a value, encoded, or hashed where that is too long.
@@ -124,29 +148,36 @@ mod tests {
 
     #[test]
     fn a_key_reads_as_the_contract_says() {
-        let key = store_key([Identity::Bare(b"42")], "orders", [&b"POST"[..], b"/orders"]);
+        let key = store_key([Identity::Bare(b"42")], None, "orders", [&b"POST"[..], b"/orders"]);
         assert_eq!(key, "rl:{42}:orders:POST:/orders");
-        let key = store_key([Identity::Tagged("ip", b"203.0.113.7"), Identity::Anonymous], "per-ip", []);
+        let key = store_key([Identity::Address(b"203.0.113.7"), Identity::Anonymous], None, "per-ip", []);
         assert_eq!(key, "rl:{ip=203.0.113.7,*}:per-ip");
-        assert_eq!(store_key([], "all", []), "rl:{*}:all");
+        assert_eq!(store_key([], None, "all", []), "rl:{*}:all");
+        assert_eq!(store_key([Identity::Bare(b"42")], Some(3), "hot", []), "rl:{42;3}:hot");
+        let claim = Source::Claim(vec!["payload".into(), "org.id".into()]);
+        assert_eq!(store_key([Identity::Of(&claim, b"7")], None, "p", []), "rl:{claim.payload:org.id=7}:p");
         assert_eq!(policy_part("rl:{42}:orders:POST:/orders"), "orders");
         assert_eq!((policy_part("rl:{42}:all"), policy_part("what")), ("all", ""));
     }
 
     #[test]
     fn values_cannot_forge_structure() {
-        let key = store_key([Identity::Bare(b"a}:b{*=,#\xff ")], "p:q", []);
-        assert_eq!(key, "rl:{a%7D%3Ab%7B%2A%3D%2C%23%FF%20}:p%3Aq");
-        let forged = store_key([Identity::Bare(b"ip=203.0.113.7")], "p", []);
-        assert_ne!(forged, store_key([Identity::Tagged("ip", b"203.0.113.7")], "p", []));
-        assert_ne!(store_key([Identity::Bare(b"*")], "p", []), store_key([Identity::Anonymous], "p", []));
+        let key = store_key([Identity::Bare(b"a}:b{*=,#;\xff ")], None, "p:q", []);
+        assert_eq!(key, "rl:{a%7D%3Ab%7B%2A%3D%2C%23%3B%FF%20}:p%3Aq");
+        let key = |identity| store_key([identity], None, "p", []);
+        assert_ne!(key(Identity::Bare(b"ip=203.0.113.7")), key(Identity::Address(b"203.0.113.7")));
+        assert_ne!(key(Identity::Bare(b"*")), key(Identity::Anonymous));
+        assert_ne!(key(Identity::Bare(b"42;3")), store_key([Identity::Bare(b"42")], Some(3), "p", []));
+        let parts = |parts: &[&str]| Source::Claim(parts.iter().map(|part| (*part).to_owned()).collect());
+        let (one, two) = (parts(&["a.b"]), parts(&["a", "b"]));
+        assert_ne!(key(Identity::Of(&one, b"7")), key(Identity::Of(&two, b"7")));
     }
 
     #[test]
     fn a_long_value_is_hashed_and_still_tells_clients_apart() {
         let one = vec![b'a'; 60_000];
         let other = [&one[1..], b"b"].concat();
-        let key = |value| store_key([Identity::Bare(value)], "p", []);
+        let key = |value| store_key([Identity::Bare(value)], None, "p", []);
         assert!(key(&one).len() < MAX_VALUE_BYTES);
         assert_ne!(key(&one), key(&other));
     }
@@ -155,7 +186,8 @@ mod tests {
     enum Owned {
         Anonymous,
         Bare(Vec<u8>),
-        Tagged(&'static str, Vec<u8>),
+        Address(Vec<u8>),
+        Of(Source, Vec<u8>),
     }
 
     impl Owned {
@@ -163,7 +195,8 @@ mod tests {
             match self {
                 Self::Anonymous => Identity::Anonymous,
                 Self::Bare(value) => Identity::Bare(value),
-                Self::Tagged(tag, value) => Identity::Tagged(tag, value),
+                Self::Address(value) => Identity::Address(value),
+                Self::Of(source, value) => Identity::Of(source, value),
             }
         }
     }
@@ -178,23 +211,34 @@ mod tests {
         ]
     }
 
+    fn source() -> impl Strategy<Value = Source> {
+        let name = || proptest::sample::select(vec!["a", "ip", "=", ".", ":", "a.b"]).prop_map(str::to_owned);
+        prop_oneof![
+            name().prop_map(Source::Header),
+            name().prop_map(Source::Cookie),
+            name().prop_map(Source::Query),
+            vec(name(), 1..3).prop_map(Source::Claim),
+            vec(name(), 1..3).prop_map(Source::Metadata),
+        ]
+    }
+
     fn identity() -> impl Strategy<Value = Owned> {
         prop_oneof![
             Just(Owned::Anonymous),
             value().prop_map(|value| if value.is_empty() { Owned::Anonymous } else { Owned::Bare(value) }),
-            (proptest::sample::select(vec!["ip", "a", "="]), value())
-                .prop_map(|(tag, value)| Owned::Tagged(tag, value)),
+            value().prop_map(Owned::Address),
+            (source(), value()).prop_map(|(source, value)| Owned::Of(source, value)),
         ]
     }
 
-    type Parts = (Vec<Owned>, String, Vec<Vec<u8>>);
+    type Parts = (Vec<Owned>, Option<u32>, String, Vec<Vec<u8>>);
 
     fn parts() -> impl Strategy<Value = Parts> {
-        (vec(identity(), 1..3), "[:}a]{1,2}", vec(value(), 0..3))
+        (vec(identity(), 1..3), proptest::option::of(0_u32..3), "[:}a]{1,2}", vec(value(), 0..3))
     }
 
-    fn key_of((identity, policy, scope): &Parts) -> String {
-        store_key(identity.iter().map(Owned::borrow), policy, scope.iter().map(Vec::as_slice))
+    fn key_of((identity, shard, policy, scope): &Parts) -> String {
+        store_key(identity.iter().map(Owned::borrow), *shard, policy, scope.iter().map(Vec::as_slice))
     }
 
     /// The hash tag by the rule of the Redis Cluster specification.
@@ -224,9 +268,11 @@ mod tests {
         }
 
         #[test]
-        fn keys_of_one_identity_share_a_slot((identity, policy, scope) in parts(), second in "[ -~]{1,9}") {
-            let one = key_of(&(identity.clone(), policy, scope));
-            let other = key_of(&(identity, second, vec![]));
+        fn keys_of_one_identity_share_a_slot(
+            (identity, shard, policy, scope) in parts(), second in "[ -~]{1,9}",
+        ) {
+            let one = key_of(&(identity.clone(), shard, policy, scope));
+            let other = key_of(&(identity, shard, second, vec![]));
             prop_assert_eq!(hash_tag(&one), hash_tag(&other));
             prop_assert!(hash_tag(&one).len() < one.len() - 4);
         }

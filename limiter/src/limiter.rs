@@ -17,7 +17,7 @@ pub use crate::calls::{CallId, RequestId};
 use crate::calls::{Calls, MAX_WAITING, Question, Sent, SentCharge, UnderWay};
 use crate::decision::{Decision, Finding};
 use crate::leases::{Grant, Leases};
-use crate::policy::Policy;
+use crate::policies::Policies;
 use crate::proxy::Proxy;
 use crate::purse::Piece;
 use crate::questions::{errand_take, fits, is_failed, refill_us, request_take, size_of};
@@ -65,7 +65,7 @@ pub enum Effect {
 /// One worker's limiter.
 #[derive(Debug)]
 pub struct Limiter {
-    policies: Rc<[Policy]>,
+    policies: Rc<Policies>,
     table: Table,
     timeout: Duration,
     leases: Leases,
@@ -79,6 +79,8 @@ pub struct Limiter {
     flights: Flights,
     /// Requests whose turn it is to ask, since the one that they waited for asks no more.
     orphans: Vec<RequestId>,
+    /// How many requests there have been.
+    turn: u64,
 }
 
 #[derive(Debug)]
@@ -95,7 +97,7 @@ impl Limiter {
     /// A limiter of `policies`, whose local buckets, leases and tallies are in `table`; no request waits longer than
     /// `timeout`. `holder` names this proxy to the store: letters and digits, its own and the same in all of
     /// its workers.
-    pub fn new(policies: Rc<[Policy]>, table: Table, timeout: Duration, holder: String) -> Self {
+    pub fn new(policies: Rc<Policies>, table: Table, timeout: Duration, holder: String) -> Self {
         Self {
             policies,
             table,
@@ -108,11 +110,12 @@ impl Limiter {
             waiting: BTreeMap::new(),
             flights: Flights::default(),
             orphans: Vec::new(),
+            turn: 0,
         }
     }
 
     /// The policies, which the marks of a decision name by index.
-    pub fn policies(&self) -> &Rc<[Policy]> {
+    pub fn policies(&self) -> &Rc<Policies> {
         &self.policies
     }
 
@@ -143,7 +146,9 @@ impl Limiter {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) -> Step {
-        let applied = demands(&self.policies, attributes).map(Applied::new).collect();
+        self.turn = self.turn.wrapping_add(1);
+        let turn = turn_of(self.turn, request);
+        let applied = demands(&self.policies, attributes, turn).map(Applied::new).collect();
         let deadline = now.after(self.timeout);
         let waiting = Waiting { applied, deadline, is_gone: false, has_waited: false };
         let decision = self.advance(request, waiting, slots, now);
@@ -456,4 +461,13 @@ impl Limiter {
             effects.push(Effect::Call { call, body: TakeRequest { takes }.write() });
         }
     }
+}
+
+/// Scatters requests over shards: a pattern in the order of requests makes none of shards. (The finaliser of
+/// `SplitMix64`.)
+fn turn_of(count: u64, request: RequestId) -> u64 {
+    let mut mixed = count.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(request.0);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }

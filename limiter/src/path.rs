@@ -50,7 +50,7 @@ fn decode_unreserved(path: &[u8]) -> Vec<u8> {
 }
 
 /// The byte that two hexadecimal digits stand for.
-fn escaped_byte(digits: &[u8]) -> Option<u8> {
+pub(crate) fn escaped_byte(digits: &[u8]) -> Option<u8> {
     let [high, low] = digits else { return None };
     let nibble = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
     Some(nibble(*high)? << 4 | nibble(*low)?)

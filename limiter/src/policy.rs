@@ -1,10 +1,11 @@
 //! What a policy is once its configuration has been found valid.
 //!
-//! How policies are written is `plugin-config`'s; how they are matched and applied is
-//! [`crate::request`]'s and [`crate::limiter`]'s.
+//! How policies are written is `plugin-config`'s; which requests they apply to is [`crate::matching`]'s, what they count
+//! [`crate::request`]'s, and what becomes of a request [`crate::limiter`]'s.
 
 use core::time::Duration;
 
+use crate::matching::Match;
 use crate::quota::TokenBucket;
 
 /// One limit for some requests.
@@ -14,20 +15,56 @@ pub struct Policy {
     pub name: String,
     /// The requests that it applies to.
     pub matcher: Match,
-    /// Whose requests are counted together. Never empty for a [`Limit::TokenBucket`].
+    /// Whose requests are counted together. Never empty where a limit counts.
     pub key: Vec<KeyPart>,
-    /// How many requests pass.
+    /// What becomes of a request without the identity that the key asks for.
+    pub on_missing: OnMissing,
+    /// How many requests pass, of clients whose plan says nothing else.
     pub limit: Limit,
-    /// What one request takes, at least 1.
-    pub cost: u64,
-    /// Where the limit is counted.
+    /// Other limits for some clients.
+    pub plan: Option<Plan>,
+    /// What a request takes.
+    pub cost: Cost,
+    /// In how many buckets a key is counted, at least 1; no limit has less capacity.
+    pub shards: u32,
+    /// Where the limit is counted; [`Sync::Local`] where none counts.
     pub sync: Sync,
     /// True: counted and measured, never refused.
     pub shadow: bool,
+    /// How it refuses.
+    pub response: Response,
+}
+
+impl Policy {
+    /// A policy for all requests, which counts all together in this proxy and refuses as policies do.
+    pub fn new(name: impl Into<String>, limit: Limit) -> Self {
+        Self {
+            name: name.into(),
+            matcher: Match::default(),
+            key: Vec::new(),
+            on_missing: OnMissing::default(),
+            limit,
+            plan: None,
+            cost: Cost::Fixed(1),
+            shards: 1,
+            sync: Sync::Local,
+            shadow: false,
+            response: Response::default(),
+        }
+    }
+
+    /// The limit for all clients and those of the plans.
+    pub fn limits(&self) -> impl Iterator<Item = Limit> {
+        let plans = self.plan.iter().flat_map(|plan| plan.limits.iter().map(|(_, limit)| *limit));
+        core::iter::once(self.limit).chain(plans)
+    }
 }
 
 /// The most bytes of a policy's name.
 pub const MAX_NAME_BYTES: usize = 64;
+
+/// The most policies of a configuration.
+pub const MAX_POLICIES: usize = 64;
 
 /// How many requests pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,24 +116,6 @@ pub enum OnFailure {
     Share,
 }
 
-/// The requests that a policy applies to: all conditions hold together.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Match {
-    /// One of these methods, in upper case; empty: any.
-    pub methods: Vec<String>,
-    /// This path; `None`: any.
-    pub path: Option<PathMatch>,
-}
-
-/// A condition on the path, which is compared normalised; see [`crate::path`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PathMatch {
-    /// The whole path.
-    Exact(String),
-    /// What the path starts with, to the letter: `/api` matches `/apix` too, `/api/` does not.
-    Prefix(String),
-}
-
 /// A part of a policy's key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyPart {
@@ -113,6 +132,14 @@ pub enum Source {
     Ip,
     /// A request header, by its name in lower case.
     Header(String),
+    /// A cookie, by its name.
+    Cookie(String),
+    /// A parameter of the query, by its name, decoded.
+    Query(String),
+    /// A claim of a token that Envoy's JWT filter has verified: where that puts its payload, and the way into it.
+    Claim(Vec<String>),
+    /// What a filter before this one has noted, or else the route: the namespace, and the way into it.
+    Metadata(Vec<String>),
 }
 
 /// A part of a request that narrows a limit.
@@ -120,6 +147,94 @@ pub enum Source {
 pub enum Scope {
     /// The method.
     Method,
-    /// The normalised path without the query.
+    /// The normalised path without the query, or the template that it fits.
     Path,
+    /// Envoy's name of the route.
+    Route,
+    /// The host in normal form; see [`crate::host`].
+    Host,
+}
+
+/// What becomes of a request without the identity that a key asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnMissing {
+    /// All such requests share a bucket.
+    #[default]
+    Anonymous,
+    /// The policy does not apply.
+    Skip,
+    /// It is refused.
+    Deny,
+}
+
+/// Limits by the plan of a client.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// What tells the plan's name: the first of these that the request has. Never empty.
+    pub from: Vec<Source>,
+    /// The limits by the plans' names, sorted by them, each name once.
+    pub limits: Vec<(String, Limit)>,
+}
+
+/// What a request takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// As many tokens, at least 1.
+    Fixed(u64),
+    /// As many as the request says.
+    Told(ToldCost),
+}
+
+/// A cost that requests tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToldCost {
+    /// Where.
+    pub source: CostSource,
+    /// For a request that does not tell: 1 to `max`.
+    pub default: u64,
+    /// The most: what tells more, or cannot be read, counts as this.
+    pub max: u64,
+}
+
+/// The greatest [`ToldCost::max`], and what holds unless another is said.
+pub const MAX_TOLD_COST: u64 = 1_000_000;
+
+/// Where a cost is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CostSource {
+    /// In a request header, by its name in lower case.
+    Header(String),
+    /// In a parameter of the query, by its name, decoded.
+    Query(String),
+}
+
+/// How a policy refuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// Of a refusal: 400 to 499.
+    pub status: u16,
+    /// What the answer says.
+    pub body: Body,
+    /// More header fields: names in lower case, and values of printable ASCII.
+    pub headers: Vec<(String, String)>,
+}
+
+/// The body of an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Body {
+    /// A JSON object of this filter's own.
+    #[default]
+    Json,
+    /// A problem of RFC 9457, `application/problem+json`.
+    Problem,
+    /// This text.
+    Text(String),
+    /// None.
+    None,
+}
+
+impl Default for Response {
+    fn default() -> Self {
+        Self { status: 429, body: Body::Json, headers: Vec::new() }
+    }
 }

@@ -60,7 +60,7 @@ fn charge_of(one: &Applied, policies: &[Policy]) -> Option<Charge> {
     Some(Charge {
         key: one.key.clone(),
         limit: Limit::TokenBucket(counted.quota),
-        cost: counted.policy.cost,
+        cost: counted.cost,
         shadow: counted.policy.shadow,
         lease,
         report: one.report.clone(),

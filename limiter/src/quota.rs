@@ -71,6 +71,15 @@ impl TokenBucket {
         Ok(Self { capacity, rate, parts_per_token, parts_per_micro: rate.count() / divisor })
     }
 
+    /// The bucket of one of several shards, and the shard's number: they have the capacity and the rate of this one
+    /// together, as far as they go by the day. `turn` tells which. Nothing for less than two shards, and where one
+    /// would have no token or never get one.
+    pub fn shard(&self, shards: u32, turn: u64) -> Option<(Self, u32)> {
+        let number = u32::try_from(turn.checked_rem(shards.into())?).ok().filter(|_| shards > 1)?;
+        let capacity = share(self.capacity, shards, number);
+        Some((Self::new(capacity, self.rate.share(shards, number)?).ok()?, number))
+    }
+
     /// Tokens in a full bucket, at least 1.
     pub const fn capacity(&self) -> u64 {
         self.capacity
@@ -105,6 +114,12 @@ impl TokenBucket {
     pub const fn micros_for(&self, parts: u64) -> u64 {
         parts.div_ceil(self.parts_per_micro)
     }
+}
+
+/// The part of a whole that falls to one of several, where the first ones get what is left over.
+pub(crate) fn share(whole: u64, parts: u32, number: u32) -> u64 {
+    let parts = u64::from(parts.max(1));
+    whole / parts + u64::from(u64::from(number) < whole % parts)
 }
 
 /// A bucket as it is written in JSON: `{"capacity": 100, "rate": "2/s"}`.

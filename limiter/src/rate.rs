@@ -101,6 +101,26 @@ impl Rate {
     pub const fn period(self) -> Period {
         self.period
     }
+
+    /// The part of this rate that falls to one of several: over the shortest period that divides it evenly, else over
+    /// the longest that can tell it, where the first ones get what is left over. `None` where one would get nothing.
+    pub(crate) fn share(self, parts: u32, number: u32) -> Option<Self> {
+        let periods = [Period::Second, Period::Minute, Period::Hour, Period::Day];
+        let longer = periods.into_iter().filter(|period| period.seconds() >= self.period.seconds());
+        let told = longer.filter_map(|period| {
+            let count = self.count.get() * (period.seconds() / self.period.seconds());
+            (count / u64::from(parts.max(1)) < MAX_COUNT).then_some((period, count))
+        });
+        let mut last = None;
+        for (period, count) in told {
+            last = Some((period, count));
+            if count.is_multiple_of(parts.max(1).into()) {
+                break;
+            }
+        }
+        let (period, count) = last?;
+        Self::new(crate::quota::share(count, parts, number), period).ok()
+    }
 }
 
 impl core::str::FromStr for Rate {

@@ -20,7 +20,7 @@ use limiter::decision::{Decision, Verdict};
 use limiter::fields::{Family, Item, Reset, ResponseHeaders, write};
 use limiter::policy::{KeyPart, Policy, Scope};
 
-use world::{World, leased};
+use world::{World, leased, request_of};
 
 /// Counts what each thread asks for.
 struct Counting;
@@ -83,8 +83,9 @@ fn hot(policies: Vec<Policy>) -> World {
 
 /// The decision about a request, and its allocations. Of a few, for one of them may be the slice's last.
 fn slice_hit(world: &mut World) -> (Decision, usize) {
+    let mut request = request_of("k");
     let hits = (0..4).filter_map(|_| {
-        let ((_, decision), count) = counted(|| world.arrive("k"));
+        let ((_, decision), count) = counted(|| world.arrive_with(&mut request));
         Some((decision?, count))
     });
     hits.min_by_key(|(_, count)| *count).expect("decided here")

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Problem, Remedy};
 use crate::node::Node;
-use crate::place::ROOT;
+use crate::place::Path;
 
 /// The most bytes of a configuration.
 pub const MAX_BYTES: usize = 1 << 20;
@@ -44,7 +44,7 @@ fn message() -> Error {
 }
 
 fn error(value: Option<String>, problem: Problem, remedy: Remedy) -> Error {
-    Error { path: ROOT.to_owned(), value, problem, remedy }
+    Error { path: Path::default(), value, problem, remedy }
 }
 
 fn not_json(cause: &serde_json::Error) -> Error {

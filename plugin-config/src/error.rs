@@ -2,13 +2,14 @@
 
 use core::fmt;
 
+use crate::place::Path;
 use crate::shown;
 
 /// One thing that is wrong, shown as `path: value problem; remedy`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// Where, as `policies[2].limit.token_bucket.capacity`; `configuration` is the whole.
-    pub path: String,
+    pub path: Path,
     /// What stands there, as JSON, shortened and with control characters escaped; `None` where nothing does.
     pub value: Option<String>,
     /// What is wrong with it.

@@ -59,7 +59,7 @@ impl<'a> Fields<'a> {
         match self.reported {
             Some(reported) if self.entries.iter().any(|(name, _)| misspelled(name)) => reported,
             _ => {
-                let path = self.place.key(key).to_string();
+                let path = self.place.key(key).path();
                 report.add(Error { path, value: None, problem, remedy: Remedy::Do(form) })
             }
         }

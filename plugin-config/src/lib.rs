@@ -25,14 +25,14 @@ mod token;
 mod words;
 
 use limiter::fields::Family;
-use limiter::policy::Policy;
+use limiter::policies::Policies;
 
 pub use companion::{Companion, DEFAULT_TIMEOUT, MAX_CLUSTER_BYTES, MAX_TIMEOUT, MIN_TIMEOUT};
 pub use document::MAX_BYTES;
 pub use error::{Error, Problem, Remedy, Type};
 pub use key::{MAX_PARTS, MAX_SOURCES};
 pub use matching::{MAX_METHODS, MAX_PATH_BYTES};
-pub use policy::MAX_POLICIES;
+pub use place::{Path, Step};
 pub use report::{Errors, MAX_ERRORS};
 pub use shown::MAX_SHOWN_CHARS;
 pub use spot::MAX_WHOLE;
@@ -53,7 +53,7 @@ pub struct Config {
     /// The slots of the table of local buckets and leases: 1 to [`MAX_SLOTS`].
     pub slots: u32,
     /// One to [`MAX_POLICIES`] policies with different names, in the order of the configuration.
-    pub policies: Vec<Policy>,
+    pub policies: Policies,
 }
 
 const FORM: &str = "use an object with \"policies\"";
@@ -79,7 +79,7 @@ fn read(spot: &Spot<'_>, report: &mut Report) -> Config {
         companion: None,
         families: headers::DEFAULT.to_vec(),
         slots: DEFAULT_SLOTS,
-        policies: Vec::new(),
+        policies: Policies::default(),
     };
     let Ok(fields) = spot.object(&WORDS, FORM, report) else { return config };
     if let Some(spot) = fields.optional("companion") {

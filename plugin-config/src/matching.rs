@@ -1,7 +1,7 @@
 //! `match`: the requests that a policy applies to.
 
+use limiter::matching::{Conditions, Match, PathMatch};
 use limiter::path::normalize;
-use limiter::policy::{Match, PathMatch};
 
 use crate::error::{Problem, Remedy};
 use crate::report::{Report, Reported};
@@ -41,7 +41,10 @@ pub(crate) fn read(spot: &Spot<'_>, report: &mut Report) -> Result<Match, Report
     let fields = spot.object(&CONDITIONS, FORM, report)?;
     let methods = fields.optional("methods").map_or(Ok(Vec::new()), |spot| methods(&spot, report));
     let path = fields.optional("path").map(|spot| path(&spot, report)).transpose();
-    Ok(Match { methods: methods?, path: path? })
+    Ok(Match {
+        conditions: Conditions { methods: methods?, path: path?, ..Conditions::default() },
+        except: None,
+    })
 }
 
 fn methods(spot: &Spot<'_>, report: &mut Report) -> Result<Vec<String>, Reported> {

@@ -1,6 +1,8 @@
 //! `policies`: the limits themselves, each alone and all together.
 
-use limiter::policy::{Limit, MAX_NAME_BYTES, Match, Policy, Sync};
+use limiter::matching::Match;
+use limiter::policies::Policies;
+use limiter::policy::{Cost, Limit, MAX_NAME_BYTES, MAX_POLICIES, Policy, Sync};
 use limiter::wire::MAX_CHARGES;
 
 use crate::error::{Problem, Remedy};
@@ -10,9 +12,6 @@ use crate::report::{Report, Reported};
 use crate::spot::Spot;
 use crate::words::Words;
 use crate::{key, limit, matching, sync};
-
-/// The most policies of a configuration.
-pub const MAX_POLICIES: usize = 64;
 
 /// How policies are written.
 pub(crate) const FORM: &str = "use a list of 1 to 64 policies";
@@ -29,10 +28,12 @@ const WORDS: Words = Words {
 };
 
 /// Reads the list. Policies with errors are left out of what it gives.
-pub(crate) fn read_all(spot: &Spot<'_>, report: &mut Report) -> Vec<Policy> {
+pub(crate) fn read_all(spot: &Spot<'_>, report: &mut Report) -> Policies {
     let mut policies = Vec::new();
     let mut names: Vec<Option<&str>> = Vec::new();
-    let Ok(items) = spot.filled_list(MAX_POLICIES, "policies", FORM, report) else { return policies };
+    let Ok(items) = spot.filled_list(MAX_POLICIES, "policies", FORM, report) else {
+        return Policies::default();
+    };
     for item in &items {
         let name = item.node.get("name").and_then(Node::as_text);
         let first = names.iter().position(|other| name.is_some() && *other == name);
@@ -43,7 +44,11 @@ pub(crate) fn read_all(spot: &Spot<'_>, report: &mut Report) -> Vec<Policy> {
     if shared > MAX_CHARGES {
         spot.too_many(shared, "policies that ask the companion", MAX_CHARGES, report);
     }
-    policies
+    let count = policies.len();
+    Policies::try_from(policies).unwrap_or_else(|_| {
+        spot.too_many(count, "policies", MAX_POLICIES, report);
+        Policies::default()
+    })
 }
 
 /// How many policies, as they are written, ask the companion.
@@ -69,15 +74,14 @@ fn read(spot: &Spot<'_>, namesake: Option<usize>, report: &mut Report) -> Result
     let sync = sync::read(&fields, is_counted, report);
     let shadow = fields.optional("shadow").map_or(Ok(false), |spot| spot.flag(report));
     Ok(Policy {
-        name: name?,
         matcher: matcher?,
         key: key?,
-        limit: limit?,
-        cost: cost?,
+        cost: Cost::Fixed(cost?),
         // What counts nothing asks nobody. The keys about counting may stay, so that a limit is opened
         // or closed by changing one value.
         sync: if is_counted { sync? } else { sync.map(|_| Sync::Local)? },
         shadow: shadow?,
+        ..Policy::new(name?, limit?)
     })
 }
 

@@ -36,14 +36,14 @@ impl<'a> Spot<'a> {
     /// Reports what is wrong with this value.
     pub(crate) fn refuse(&self, problem: Problem, remedy: Remedy, report: &mut Report) -> Reported {
         let value = Some(shown::value(self.node));
-        report.add(Error { path: self.place.to_string(), value, problem, remedy })
+        report.add(Error { path: self.place.path(), value, problem, remedy })
     }
 
     /// Reports that there are `count` of the `things` in this value, more than `most`.
     pub(crate) fn too_many(&self, count: usize, things: &str, most: usize, report: &mut Report) -> Reported {
         let value = Some(format!("{count} {things}"));
         let remedy = Remedy::AtMost(most as u64);
-        report.add(Error { path: self.place.to_string(), value, problem: Problem::TooMany, remedy })
+        report.add(Error { path: self.place.path(), value, problem: Problem::TooMany, remedy })
     }
 
     pub(crate) fn text(&self, form: &'static str, report: &mut Report) -> Result<&'a str, Reported> {

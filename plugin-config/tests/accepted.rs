@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use limiter::fields::{Family, Reset};
-use limiter::policy::{KeyPart, Limit, Match, OnFailure, PathMatch, Policy, Scope, Source, Sync};
+use limiter::matching::{Conditions, Match, PathMatch};
+use limiter::policies::Policies;
+use limiter::policy::{Cost, KeyPart, Limit, OnFailure, Policy, Scope, Source, Sync};
 use limiter::quota::TokenBucket;
 use limiter::table::Table;
 use plugin_config::{Companion, Config, DEFAULT_SLOTS, DEFAULT_TIMEOUT, MAX_SLOTS, parse};
@@ -16,7 +18,7 @@ fn config(json: &str) -> Config {
 /// The one policy of a configuration with a companion.
 fn policy(json: &str) -> Policy {
     let json = format!(r#"{{"companion": {{"cluster": "tidegate"}}, "policies": [{json}]}}"#);
-    config(&json).policies.remove(0)
+    config(&json).policies.first().unwrap().clone()
 }
 
 fn bucket(capacity: u64, rate: &str) -> Limit {
@@ -33,48 +35,48 @@ fn header(name: &str) -> Source {
     Source::Header(name.into())
 }
 
+fn of(conditions: Conditions) -> Match {
+    Match { conditions, except: None }
+}
+
 #[test]
 fn a_whole_configuration_gives_its_policies() {
     let expected = Config {
         companion: Some(Companion { cluster: "tidegate".into(), timeout: Duration::from_millis(20) }),
         families: vec![Family::Draft11, Family::XRateLimit { reset: Reset::Delta }],
         slots: DEFAULT_SLOTS,
-        policies: vec![
+        policies: Policies::try_from(vec![
             Policy {
-                name: "per-ip".into(),
-                matcher: Match::default(),
                 key: vec![KeyPart::Identity(vec![Source::Ip])],
-                limit: bucket(100, "100/m"),
-                cost: 1,
-                sync: Sync::Local,
-                shadow: false,
+                ..Policy::new("per-ip", bucket(100, "100/m"))
             },
             Policy {
-                name: "per-key".into(),
-                matcher: Match { methods: vec![], path: Some(PathMatch::Prefix("/api/".into())) },
+                matcher: of(Conditions {
+                    path: Some(PathMatch::Prefix("/api/".into())),
+                    ..Conditions::default()
+                }),
                 key: vec![KeyPart::Identity(vec![header("x-api-key"), Source::Ip])],
-                limit: bucket(1000, "1000/h"),
-                cost: 5,
+                cost: Cost::Fixed(5),
                 sync: Sync::Exact(OnFailure::Open),
                 shadow: true,
+                ..Policy::new("per-key", bucket(1000, "1000/h"))
             },
             Policy {
-                name: "orders".into(),
-                matcher: Match {
+                matcher: of(Conditions {
                     methods: vec!["POST".into()],
                     path: Some(PathMatch::Exact("/orders".into())),
-                },
+                    ..Conditions::default()
+                }),
                 key: vec![
                     KeyPart::Identity(vec![header("x-api-key")]),
                     KeyPart::Scope(Scope::Method),
                     KeyPart::Scope(Scope::Path),
                 ],
-                limit: bucket(10, "10/m"),
-                cost: 1,
                 sync: Sync::Exact(OnFailure::Closed { retry_after: Duration::from_secs(5) }),
-                shadow: false,
+                ..Policy::new("orders", bucket(10, "10/m"))
             },
-        ],
+        ])
+        .unwrap(),
     };
     assert_eq!(config(include_str!("accepted/whole.json")), expected);
 }
@@ -88,7 +90,10 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(config.companion.unwrap().timeout, DEFAULT_TIMEOUT);
     assert_eq!(config.families, [Family::Draft11]);
     let policy = &config.policies[0];
-    assert_eq!((policy.cost, policy.sync, policy.shadow), (1, Sync::Exact(OnFailure::Open), false));
+    assert_eq!(
+        (policy.cost.clone(), policy.sync, policy.shadow),
+        (Cost::Fixed(1), Sync::Exact(OnFailure::Open), false)
+    );
     assert_eq!(policy.matcher, Match::default());
 }
 
@@ -113,7 +118,7 @@ fn whole_doubles_are_whole_numbers() {
         [("7", 7), ("7.0", 7), ("7e0", 7), ("1e2", 100), ("9007199254740992.0", 1 << 53), ("0.5e1", 5)]
     {
         let json = format!(r#"{{"name": "a", "limit": "unlimited", "cost": {cost}}}"#);
-        assert_eq!(policy(&json).cost, expected, "{cost}");
+        assert_eq!(policy(&json).cost, Cost::Fixed(expected), "{cost}");
     }
 }
 
@@ -143,7 +148,7 @@ fn paths_in_normal_form_are_taken_as_they_are() {
     for path in ["/", "/orders", "/orders/", "/Orders", "/a%2Fb", "/caf%C3%A9", "/~user/x;v=1", "/100%"] {
         let json =
             format!(r#"{{"name": "a", "limit": "blocked", "match": {{"path": {{"exact": "{path}"}}}}}}"#);
-        assert_eq!(policy(&json).matcher.path, Some(PathMatch::Exact(path.into())));
+        assert_eq!(policy(&json).matcher.conditions.path, Some(PathMatch::Exact(path.into())));
     }
 }
 
@@ -160,7 +165,7 @@ fn a_cost_may_take_the_whole_bucket() {
     let policy = policy(
         r#"{"name": "a", "key": ["path"], "limit": {"token_bucket": {"capacity": 9, "rate": "1/d"}}, "cost": 9, "sync": "local"}"#,
     );
-    assert_eq!((policy.cost, policy.limit), (9, bucket(9, "1/d")));
+    assert_eq!((policy.cost.clone(), policy.limit), (Cost::Fixed(9), bucket(9, "1/d")));
 }
 
 #[test]

@@ -3,8 +3,9 @@
 
 use std::fmt::Write as _;
 
+use limiter::policy::MAX_POLICIES;
 use limiter::wire::MAX_CHARGES;
-use plugin_config::{MAX_BYTES, MAX_ERRORS, MAX_POLICIES, Problem, parse};
+use plugin_config::{MAX_BYTES, MAX_ERRORS, Problem, parse};
 
 const WHOLE: &str = include_str!("accepted/whole.json");
 

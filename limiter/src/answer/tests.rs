@@ -6,7 +6,9 @@ use super::*;
 use crate::bucket::{Fit, Standing};
 use crate::decision::Mark;
 use crate::fields::Advertised;
-use crate::policy::{Limit, Match, Sync};
+use crate::policy::Limit;
+use crate::quota::TokenBucket;
+use crate::request::Terms;
 
 fn violated(name: &str, wait_us: Option<u64>) -> Item<'_> {
     let advertised = Advertised { quota: 10, window_s: Some(60) };
@@ -88,25 +90,22 @@ fn grpc_is_what_envoy_takes_for_it() {
     assert_eq!(Protocol::of(None), Protocol::Http);
 }
 
+fn bucket() -> TokenBucket {
+    TokenBucket::new(10, "1/s".parse().unwrap()).unwrap()
+}
+
 fn policy(name: &str) -> Policy {
-    Policy {
-        name: name.to_owned(),
-        matcher: Match::default(),
-        key: Vec::new(),
-        limit: Limit::TokenBucket(serde_json::from_str(r#"{"capacity":10,"rate":"1/s"}"#).unwrap()),
-        cost: 1,
-        sync: Sync::Local,
-        shadow: false,
-    }
+    Policy::new(name, Limit::TokenBucket(bucket()))
 }
 
 #[test]
 fn a_decision_is_answered_by_its_verdict() {
     let policies = [policy("a"), policy("b")];
     let standing = Standing { remaining: 0, fit: Fit::After(3_000_000), full_us: 10_000_000 };
+    let terms = Terms::Bucket { whole: bucket(), part: bucket() };
     let marks = |outcome| {
-        let spared = Mark { policy: 0, outcome: Outcome::Spared, standing: Some(standing) };
-        vec![spared, Mark { policy: 1, outcome, standing: Some(standing) }]
+        let spared = Mark { policy: 0, terms, outcome: Outcome::Spared, standing: Some(standing) };
+        vec![spared, Mark { policy: 1, terms, outcome, standing: Some(standing) }]
     };
     let told = |verdict, marks| {
         let reply = reply(&Decision { verdict, marks }, &policies, Protocol::Http)?;

@@ -2,8 +2,9 @@
 
 use crate::bucket::{Fit, Standing};
 use crate::decision::{Mark, Outcome};
-use crate::policy::{Limit, Policy};
+use crate::policy::Policy;
 use crate::quota::TokenBucket;
+use crate::request::Terms;
 
 /// A limit as clients are told it: so many units in so many seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +75,19 @@ impl State {
         Self::Passed { remaining, reset_us: next_unit_us(bucket, standing).max(saturated(even_us)) }
     }
 
+    /// The state of the whole, as one of its shards tells it: the others stand about as this one does.
+    fn scaled(self, whole: &TokenBucket, part: &TokenBucket) -> Self {
+        let scale = |remaining: u64| {
+            let scaled = u128::from(remaining) * u128::from(whole.capacity()) / u128::from(part.capacity());
+            saturated(scaled)
+        };
+        match self {
+            Self::Unknown => self,
+            Self::Passed { remaining, reset_us } => Self::Passed { remaining: scale(remaining), reset_us },
+            Self::Violated { remaining, wait_us } => Self::Violated { remaining: scale(remaining), wait_us },
+        }
+    }
+
     /// The state of a bucket that refused the request.
     pub const fn violated(standing: &Standing) -> Self {
         let wait_us = match standing.fit {
@@ -97,22 +111,21 @@ pub struct Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// What to tell of a policy after a decision. `None` for unlimited and shadow policies: the one has
-    /// nothing to tell, and the other would have clients heed a limit that does not bind.
+    /// What to tell of a policy after a decision. `None` for a shadow policy, which would have clients heed a limit
+    /// that does not bind.
     pub fn of(policy: &'a Policy, mark: &Mark) -> Option<Self> {
         if policy.shadow {
             return None;
         }
-        let (advertised, state) = match (&policy.limit, mark.standing) {
-            (Limit::Unlimited, _) => return None,
-            (Limit::Blocked, _) => (Advertised::BLOCKED, State::BLOCKED),
-            (Limit::TokenBucket(bucket), None) => (Advertised::from(bucket), State::Unknown),
-            (Limit::TokenBucket(bucket), Some(standing)) => {
+        let (advertised, state) = match (&mark.terms, mark.standing) {
+            (Terms::Blocked | Terms::NoIdentity, _) => (Advertised::BLOCKED, State::BLOCKED),
+            (Terms::Bucket { whole, .. }, None) => (Advertised::from(whole), State::Unknown),
+            (Terms::Bucket { whole, part }, Some(standing)) => {
                 let state = match mark.outcome {
                     Outcome::Refused => State::violated(&standing),
-                    _ => State::passed(bucket, &standing),
+                    _ => State::passed(part, &standing),
                 };
-                (Advertised::from(bucket), state)
+                (Advertised::from(whole), state.scaled(whole, part))
             }
         };
         Some(Self { name: &policy.name, advertised, state })
@@ -140,7 +153,7 @@ mod tests {
 
     use super::*;
     use crate::bucket::Bucket;
-    use crate::policy::{Match, Sync};
+    use crate::policy::Limit;
     use crate::time::Instant;
 
     const START: Instant = Instant::from_micros(1_000_000_000);
@@ -190,30 +203,42 @@ mod tests {
 
     #[test]
     fn only_what_binds_is_told() {
-        let policy = |limit, shadow| Policy {
-            name: "api".to_owned(),
-            matcher: Match::default(),
-            key: Vec::new(),
-            limit,
-            cost: 1,
-            sync: Sync::Local,
-            shadow,
-        };
+        let limit = bucket(10, "10/m");
+        let policy = |shadow| Policy { shadow, ..Policy::new("api", Limit::TokenBucket(limit)) };
+        let terms = Terms::Bucket { whole: limit, part: limit };
         let mark = |outcome, remaining, fit| {
             let standing = Standing { remaining, fit, full_us: 60_000_000 };
-            Mark { policy: 0, outcome, standing: Some(standing) }
+            Mark { policy: 0, terms, outcome, standing: Some(standing) }
         };
         let refused = mark(Outcome::Refused, 0, Fit::After(7));
-        let limit = Limit::TokenBucket(bucket(10, "10/m"));
-        assert_eq!(Item::of(&policy(Limit::Unlimited, false), &refused), None);
-        assert_eq!(Item::of(&policy(limit, true), &refused), None);
-        let state = |limit, mark: Mark| Item::of(&policy(limit, false), &mark).unwrap().state;
-        assert_eq!(state(Limit::Blocked, refused), State::BLOCKED);
-        assert_eq!(state(limit, refused), State::Violated { remaining: 0, wait_us: Some(7) });
+        assert_eq!(Item::of(&policy(true), &refused), None);
+        let state = |mark: Mark| Item::of(&policy(false), &mark).unwrap().state;
+        for terms in [Terms::Blocked, Terms::NoIdentity] {
+            assert_eq!(state(Mark { terms, ..refused }), State::BLOCKED);
+        }
+        assert_eq!(state(refused), State::Violated { remaining: 0, wait_us: Some(7) });
         let spared = mark(Outcome::Spared, 5, Fit::Now);
-        assert_eq!(state(limit, spared), State::Passed { remaining: 5, reset_us: 36_000_000 });
-        let unprotected = Mark { policy: 0, outcome: Outcome::Unprotected, standing: None };
-        assert_eq!(state(limit, unprotected), State::Unknown);
+        assert_eq!(state(spared), State::Passed { remaining: 5, reset_us: 36_000_000 });
+        let unprotected = Mark { policy: 0, terms, outcome: Outcome::Unprotected, standing: None };
+        assert_eq!(state(unprotected), State::Unknown);
+    }
+
+    #[test]
+    fn a_shard_tells_of_the_whole() {
+        let whole = bucket(100, "100/m");
+        let (part, _) = whole.shard(8, 1).unwrap();
+        let standing = Standing { remaining: 6, fit: Fit::Now, full_us: 30_000_000 };
+        let mark = Mark {
+            policy: 0,
+            terms: Terms::Bucket { whole, part },
+            outcome: Outcome::Admitted,
+            standing: Some(standing),
+        };
+        let policy = Policy::new("hot", Limit::TokenBucket(whole));
+        let item = Item::of(&policy, &mark).unwrap();
+        assert_eq!(item.advertised, Advertised { quota: 100, window_s: Some(60) });
+        let State::Passed { remaining, .. } = item.state else { panic!("it passed") };
+        assert_eq!(remaining, 46, "6 of 13 are 46 of 100");
     }
 
     proptest! {

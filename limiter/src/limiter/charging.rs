@@ -5,9 +5,10 @@ use crate::applied::{Applied, Asks, Counted, Hold, admitted, failed, refused};
 use crate::bucket::Fate;
 use crate::decision::{Decision, Finding, Verdict};
 use crate::leases::Found;
-use crate::policy::{Limit, Sync};
+use crate::policy::Sync;
 use crate::proxy::Proxy;
 use crate::quota::TokenBucket;
+use crate::request::Terms;
 use crate::table::Slots;
 use crate::time::Instant;
 
@@ -35,7 +36,7 @@ impl Limiter {
     ) -> Charging {
         for one in applied.iter_mut() {
             one.start_anew();
-            if self.policies.get(one.policy).is_some_and(|policy| policy.limit == Limit::Blocked) {
+            if matches!(one.terms, Terms::Blocked | Terms::NoIdentity) {
                 one.finding = Finding::Blocks;
             }
         }
@@ -80,7 +81,7 @@ impl Limiter {
         now: Instant,
     ) -> bool {
         let Some(counted) = one.counted(&self.policies) else { return false };
-        let (quota, cost) = (counted.quota, counted.policy.cost);
+        let (quota, cost) = (counted.quota, counted.cost);
         match (counted.sync, is_denied) {
             (Sync::Exact(_) | Sync::Lease(_), _) => return false,
             (Sync::Local, true) => {
@@ -131,7 +132,7 @@ impl Limiter {
         now: Instant,
     ) -> bool {
         let Some(counted) = one.counted(&self.policies).filter(|_| !is_denied) else { return false };
-        let (quota, cost) = (counted.quota, counted.policy.cost);
+        let (quota, cost) = (counted.quota, counted.cost);
         match counted.sync {
             Sync::Local | Sync::Async => return false,
             Sync::Exact(_) => one.asks = Asks::Cost,
@@ -170,7 +171,7 @@ impl Limiter {
         for one in applied.iter() {
             let Some(taken) = one.taken else { continue };
             let Some(counted) = one.counted(&self.policies) else { continue };
-            let cost = counted.policy.cost;
+            let cost = counted.cost;
             match taken {
                 Hold::Lease { ends } => self.leases.put_back(&one.key, cost, ends, now),
                 Hold::Bucket | Hold::Tally(_) => {
@@ -198,7 +199,7 @@ impl Limiter {
 
     fn adjust(&mut self, one: &Applied, fate: Fate, slots: &mut dyn Slots, now: Instant) {
         let Some(counted) = one.counted(&self.policies) else { return };
-        let (quota, cost) = (counted.quota, counted.policy.cost);
+        let (quota, cost) = (counted.quota, counted.cost);
         match one.taken {
             Some(Hold::Bucket) => self.table.adjust(slots, &one.key, &quota, cost, fate, now),
             Some(Hold::Tally(debit)) => {
@@ -244,7 +245,7 @@ impl Limiter {
             let Some(counted) = one.counted(&self.policies).filter(Counted::shares) else {
                 continue;
             };
-            let (quota, cost) = (counted.quota, counted.policy.cost);
+            let (quota, cost) = (counted.quota, counted.cost);
             one.asks = Asks::No;
             self.tally(one, quota, cost, true, slots, now);
         }

@@ -11,7 +11,7 @@ use limiter::tally;
 
 use crate::ledger::Ledger;
 use crate::meter::Meter;
-use crate::plan::{Arrival, Plan, SLOWEST_US, applies, quota, store_key};
+use crate::plan::{Arrival, Plan, SLOWEST_US, applies, cost, quota, store_key};
 
 /// Which promise was broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +132,7 @@ impl Checks {
         let arrival = &open.arrival;
         let is_local = policy.sync == Sync::Local;
         if !is_local {
-            let paid = self.ledger.admit(&store_key(arrival.client, policy), policy.cost, must_ask(policy));
+            let paid = self.ledger.admit(&store_key(arrival.client, policy), cost(policy), must_ask(policy));
             self.expect(Broken::Books, paid);
         }
         let from_us = if is_local { 0 } else { self.shared_from_us };
@@ -143,7 +143,7 @@ impl Checks {
             let slack_us = self.slack_us(policy, waits);
             let metered = self.metered(policy);
             let new = || Meter::new(metered, slack_us, from_us);
-            if let Err(parts) = self.meters.entry(place).or_insert_with(new).admit(policy.cost, now_us) {
+            if let Err(parts) = self.meters.entry(place).or_insert_with(new).admit(cost(policy), now_us) {
                 let excess = format!("{parts}/{} tokens too many", quota(policy).parts_per_token());
                 self.fail(Broken::Formula, format!("{excess} in {place:?} for {arrival:?}"));
             }
@@ -185,7 +185,7 @@ impl Checks {
             Sync::Async => (capacity * proxies, !self.is_answered),
             // A share below one request lets one through.
             Sync::Exact(OnFailure::Share) if self.is_acquainted => {
-                (capacity + capacity.max(proxies * policy.cost), false)
+                (capacity + capacity.max(proxies * cost(policy)), false)
             }
             // A proxy that has not heard of the others lately takes all for its share.
             Sync::Exact(OnFailure::Share) | Sync::Lease(OnFailure::Share) => {

@@ -1,12 +1,12 @@
 //! What is fixed before a simulation begins: who asks for what and when, how the network behaves, and what
 //! goes wrong.
 
-use core::net::IpAddr;
 use core::time::Duration;
 
-use limiter::policy::{KeyPart, Limit, Match, OnFailure, PathMatch, Policy, Source, Sync};
+use limiter::matching::{Conditions, Match, PathMatch};
+use limiter::policy::{Cost, KeyPart, Limit, OnFailure, Policy, Source, Sync};
 use limiter::quota::TokenBucket;
-use limiter::request::Attributes;
+use limiter::request::Given;
 
 /// A schedule.
 #[derive(Debug)]
@@ -97,20 +97,22 @@ pub(crate) fn policy(
     sync: Sync,
     path: Option<&'static str>,
 ) -> Policy {
-    Policy {
-        name: name.to_owned(),
-        matcher: Match { path: path.map(|path| PathMatch::Exact(path.to_owned())), ..Match::default() },
-        key: vec![KeyPart::Identity(vec![Source::Header("x-key".to_owned())])],
-        limit: Limit::TokenBucket(TokenBucket::new(capacity, rate.parse().unwrap()).unwrap()),
-        cost: 1,
-        sync,
-        shadow: false,
-    }
+    let limit = Limit::TokenBucket(TokenBucket::new(capacity, rate.parse().unwrap()).unwrap());
+    let path = path.map(|path| PathMatch::Exact(path.to_owned()));
+    let matcher = Match { conditions: Conditions { path, ..Conditions::default() }, except: None };
+    let key = vec![KeyPart::Identity(vec![Source::Header("x-key".to_owned())])];
+    Policy { matcher, key, sync, ..Policy::new(name, limit) }
 }
 
 pub(crate) const CLOSED: OnFailure = OnFailure::Closed { retry_after: Duration::from_secs(1) };
 
 pub(crate) const PATHS: [&str; 2] = ["/a", "/b"];
+
+/// What a request takes of a policy, which all requests do alike here.
+pub(crate) fn cost(policy: &Policy) -> u64 {
+    let Cost::Fixed(cost) = policy.cost else { panic!("a policy whose cost requests tell") };
+    cost
+}
 
 /// The bucket of a policy; all policies here have one.
 pub(crate) fn quota(policy: &Policy) -> TokenBucket {
@@ -137,7 +139,7 @@ impl Plan {
 }
 
 pub(crate) fn applies(policy: &Policy, path: &str) -> bool {
-    policy.matcher.path.as_ref().is_none_or(|only| *only == PathMatch::Exact(path.to_owned()))
+    policy.matcher.conditions.path.as_ref().is_none_or(|only| *only == PathMatch::Exact(path.to_owned()))
 }
 
 /// The store key of a client under a policy.
@@ -151,20 +153,13 @@ pub(crate) struct Client {
     pub(crate) path: &'static str,
 }
 
-impl Attributes for Client {
-    fn method(&mut self) -> Vec<u8> {
-        b"GET".to_vec()
-    }
-
-    fn target(&mut self) -> Vec<u8> {
-        self.path.as_bytes().to_vec()
-    }
-
-    fn address(&mut self) -> Option<IpAddr> {
-        None
-    }
-
-    fn header(&mut self, _: &str) -> Option<Vec<u8>> {
-        Some(format!("c{}", self.client).into_bytes())
+impl Client {
+    pub(crate) fn request(&self) -> Given {
+        Given {
+            method: b"GET".to_vec(),
+            target: self.path.as_bytes().to_vec(),
+            headers: vec![("x-key".to_owned(), format!("c{}", self.client).into_bytes())],
+            ..Given::default()
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::checks::Broken;
 use crate::memory::Memory;
 use crate::plan::{Fault, SLOWEST_US};
 use crate::random::Random;
-use crate::world::{Event, Flaw, Letter, World};
+use crate::world::{Event, Flaw, Letter, World, compiled};
 
 /// A worker of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,7 +95,7 @@ impl World<'_> {
                 if *cut {
                     self.cut();
                 }
-                self.policies = policies.clone().into();
+                self.policies = compiled(policies);
                 self.places().into_iter().for_each(|place| self.restart(place));
             }
             Fault::Replace { proxy } => {

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use limiter::policy::{Limit, OnFailure, Policy, Sync};
+use limiter::policy::{Cost, Limit, OnFailure, Policy, Sync};
 use limiter::quota::TokenBucket;
 
 use crate::plan::{Arrival, CLOSED, Fault, Network, PATHS, PATIENT, Plan, policy, quota};
@@ -119,7 +119,7 @@ impl Theme {
                     let shadow = random.chance(100);
                     let cost = random.pick(&[1, 1, 1, 1, 2, 3]);
                     let one = policy(&format!("p{index}"), random.pick(&LIMITS), sync, path);
-                    Policy { shadow, cost, ..one }
+                    Policy { shadow, cost: Cost::Fixed(cost), ..one }
                 })
                 .collect(),
         }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use limiter::decision::Decision;
 use limiter::limiter::{CallId, Effect, Limiter, RequestId, Step};
+use limiter::policies::Policies;
 use limiter::policy::Policy;
 use limiter::table::{Slots, Table};
 use limiter::time::Instant;
@@ -61,7 +62,7 @@ pub(crate) struct World<'a> {
     /// What the store's clock says when the time is 0.
     pub(crate) store_epoch_us: u64,
     pub(crate) away_until_us: u64,
-    pub(crate) policies: Rc<[Policy]>,
+    pub(crate) policies: Rc<Policies>,
     pub(crate) table: Table,
     pub(crate) proxies: Vec<Proxy>,
     pub(crate) checks: Checks,
@@ -85,7 +86,7 @@ impl<'a> World<'a> {
             store,
             store_epoch_us: 1_000_000_000 + random.below(1 << 40),
             away_until_us: 0,
-            policies: plan.policies.clone().into(),
+            policies: compiled(&plan.policies),
             table,
             proxies: Vec::new(),
             checks: Checks::new(plan),
@@ -186,7 +187,7 @@ impl<'a> World<'a> {
         let place = Place { proxy: arrival.proxy, worker: arrival.worker };
         let open = Open { arrival, arrived_us: self.now_us, has_left: false };
         self.open.insert(request, (place, open));
-        let mut client = Client { client: arrival.client, path: arrival.path };
+        let mut client = Client { client: arrival.client, path: arrival.path }.request();
         let step = self.with(place, |limiter, slots, now, effects| {
             limiter.on_request(RequestId(request), &mut client, slots, now, effects)
         });
@@ -274,4 +275,9 @@ impl<'a> World<'a> {
     pub(crate) fn worker(&mut self, place: Place) -> &mut Worker {
         &mut self.proxies[place.proxy].workers[place.worker]
     }
+}
+
+/// Policies as limiters take them.
+pub(crate) fn compiled(policies: &[Policy]) -> Rc<Policies> {
+    Rc::new(policies.to_vec().try_into().expect("a plan has few policies"))
 }

@@ -2,16 +2,16 @@
 //! the test moves.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-use core::net::IpAddr;
 use core::time::Duration;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use limiter::authority::Authority;
 use limiter::decision::{Decision, Outcome};
 use limiter::limiter::{CallId, Effect, Limiter, RequestId, Step};
-use limiter::policy::{KeyPart, Limit, Match, OnFailure, Policy, Source, Sync};
+use limiter::policy::{KeyPart, Limit, OnFailure, Policy, Source, Sync};
 use limiter::quota::TokenBucket;
-use limiter::request::Attributes;
+use limiter::request::Given;
 use limiter::table::{Conflict, Slots, Table};
 use limiter::time::Instant;
 use limiter::wire::{TakeReply, TakeRequest};
@@ -20,15 +20,9 @@ pub(crate) const TIMEOUT: Duration = Duration::from_millis(50);
 
 /// A policy over the header `x-key`, with a bucket of `capacity` that does not refill during a test.
 pub(crate) fn policy(name: &str, capacity: u64, sync: Sync) -> Policy {
-    Policy {
-        name: name.to_owned(),
-        matcher: Match::default(),
-        key: vec![KeyPart::Identity(vec![Source::Header("x-key".to_owned())])],
-        limit: Limit::TokenBucket(TokenBucket::new(capacity, "1/d".parse().unwrap()).unwrap()),
-        cost: 1,
-        sync,
-        shadow: false,
-    }
+    let limit = Limit::TokenBucket(TokenBucket::new(capacity, "1/d".parse().unwrap()).unwrap());
+    let key = vec![KeyPart::Identity(vec![Source::Header("x-key".to_owned())])];
+    Policy { key, sync, ..Policy::new(name, limit) }
 }
 
 pub(crate) const LEASE: Sync = Sync::Lease(OnFailure::Open);
@@ -45,24 +39,10 @@ pub(crate) fn closed(seconds: u64) -> Sync {
     Sync::Exact(OnFailure::Closed { retry_after: Duration::from_secs(seconds) })
 }
 
-struct Client(&'static str);
-
-impl Attributes for Client {
-    fn method(&mut self) -> Vec<u8> {
-        b"GET".to_vec()
-    }
-
-    fn target(&mut self) -> Vec<u8> {
-        b"/".to_vec()
-    }
-
-    fn address(&mut self) -> Option<IpAddr> {
-        None
-    }
-
-    fn header(&mut self, _: &str) -> Option<Vec<u8>> {
-        Some(self.0.as_bytes().to_vec())
-    }
+/// A request of a client.
+pub(crate) fn request_of(name: &str) -> Given {
+    let headers = vec![("x-key".to_owned(), name.as_bytes().to_vec())];
+    Given { method: b"GET".to_vec(), target: b"/".to_vec(), headers, ..Given::default() }
 }
 
 #[derive(Default)]
@@ -100,7 +80,12 @@ impl World {
     pub(crate) fn new(policies: Vec<Policy>) -> Self {
         let table = Table::new(4_096, [3; 16]);
         Self {
-            limiter: Limiter::new(policies.into(), table.clone(), TIMEOUT, "proxy".to_owned()),
+            limiter: Limiter::new(
+                Rc::new(policies.try_into().unwrap()),
+                table.clone(),
+                TIMEOUT,
+                "proxy".to_owned(),
+            ),
             store: Authority::default(),
             now: Instant::from_micros(1_000_000),
             calls: Vec::new(),
@@ -113,11 +98,16 @@ impl World {
 
     /// A client's request arrives: its number, and its decision where there is one at once.
     pub(crate) fn arrive(&mut self, client: &'static str) -> (u32, Option<Decision>) {
+        self.arrive_with(&mut request_of(client))
+    }
+
+    /// The same for a request that is there already.
+    pub(crate) fn arrive_with(&mut self, request: &mut Given) -> (u32, Option<Decision>) {
         self.last_request += 1;
         let mut effects = Vec::new();
         let step = self.limiter.on_request(
             RequestId(self.last_request),
-            &mut Client(client),
+            request,
             &mut self.slots,
             self.now,
             &mut effects,
