@@ -4,6 +4,7 @@
 mod case;
 mod compare;
 mod coverage;
+mod meta;
 mod run;
 mod token;
 
@@ -17,7 +18,7 @@ fn main() -> ExitCode {
     let mut files = Vec::new();
     find(&folder, &mut files);
     files.sort();
-    let mut trials = coverage::trials(&files);
+    let mut trials = meta::trials(&files);
     for file in files {
         let name = file.strip_prefix(&folder).unwrap_or(&file).with_extension("");
         let name = name.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("::");
