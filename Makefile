@@ -1,7 +1,8 @@
 # The front door of Tidegate. `make help` lists the targets from their comments.
 
 .DEFAULT_GOAL := help
-.PHONY: help build wasm crash-test-wasm companion test demo bench bench-programs lint lint-filter fmt tools clean
+.PHONY: help build wasm crash-test-wasm companion web test test-web demo bench bench-programs
+.PHONY: lint lint-filter lint-web fmt tools wasm-bindgen clean
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
@@ -9,12 +10,15 @@ SHELL := bash
 export CARGO_TARGET_DIR ?= target
 
 WASM_TARGET := wasm32-wasip1
-SHELL_SCRIPTS := tools/install tools/need .ci/run
+WEB_TARGET := wasm32-unknown-unknown
+SHELL_SCRIPTS := tools/install tools/install-wasm-bindgen tools/need tools/test-web .ci/run
 PYTHON_SCRIPTS := tools/wasm_module.py envoy/demo.py $(wildcard bench/*.py)
 
 # Filters link for a proxy only, so whatever runs or lints on the host leaves them out.
 FILTERS := tidegate-filter tidegate-bench-noop
 ON_HOST := --workspace $(addprefix --exclude ,$(FILTERS))
+# What runs in a web page too, and so do its tests.
+IN_WEB := tidegate-plugin-config tidegate-web
 
 help: ## lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,7 +43,12 @@ companion:
 	@mkdir -p dist
 	install -m 755 $(CARGO_TARGET_DIR)/release/tidegate dist/tidegate
 
-test: tools build crash-test-wasm ## runs all tests; those in tests/ start real Envoys, companions and stores
+web: wasm-bindgen ## leaves dist/web/, with which a web page judges a configuration
+	cargo build -p tidegate-web --profile wasm --target $(WEB_TARGET)
+	.tools/wasm-bindgen/bin/wasm-bindgen --target web --out-dir dist/web \
+		$(CARGO_TARGET_DIR)/$(WEB_TARGET)/wasm/tidegate_web.wasm
+
+test: tools build crash-test-wasm test-web ## runs all tests; those in tests/ start real Envoys, companions and stores
 ifneq ($(shell command -v cargo-nextest),)
 # nextest leaves documentation tests to cargo. They come first: the last words are the summary.
 	cargo test $(ON_HOST) --doc
@@ -48,6 +57,10 @@ else
 # One test at a time, as .config/nextest.toml has it too: those of tests/ measure waiting times.
 	RUST_TEST_THREADS=1 cargo test $(ON_HOST)
 endif
+
+test-web: wasm-bindgen ## runs the tests of what runs in a web page, in Node
+	@tools/need node
+	@tools/test-web $(IN_WEB)
 
 demo: tools build ## fetches and builds what is missing, and shows a limit at work; DEMO_ONCE=1 ends after that
 	@python3 envoy/demo.py
@@ -63,7 +76,7 @@ bench-programs: wasm
 	install -m 755 $(CARGO_TARGET_DIR)/release/bench-load dist/bench/bench-load
 	install -m 644 $(CARGO_TARGET_DIR)/$(WASM_TARGET)/wasm/noop.wasm dist/bench/noop.wasm
 
-lint: lint-filter ## checks formatting, and lints Rust, Lua, shell and Python
+lint: lint-filter lint-web ## checks formatting, and lints Rust, Lua, shell and Python
 	cargo fmt --all --check
 	cargo clippy $(ON_HOST) --all-targets -- -D warnings
 	@tools/need luacheck
@@ -80,11 +93,22 @@ lint-filter:
 	cargo clippy $(addprefix -p ,$(FILTERS)) --no-deps --target $(WASM_TARGET) -- -D warnings
 	cargo clippy -p tidegate-filter --no-deps --target $(WASM_TARGET) --features crash-test -- -D warnings
 
+lint-web:
+	@tools/need rustup
+	rustup component add clippy
+	rustup target add $(WEB_TARGET)
+	cargo clippy $(addprefix -p ,$(IN_WEB)) --no-deps --target $(WEB_TARGET) -- -D warnings
+
 fmt: ## formats the Rust code
 	cargo fmt --all
 
 tools: ## fetches the pinned Envoy, Valkey and Redis into .tools/ (demo and test do it as needed)
 	@tools/install
+
+wasm-bindgen:
+	@tools/need rustup
+	rustup target add $(WEB_TARGET)
+	@tools/install-wasm-bindgen
 
 clean: ## removes what was built and fetched
 	cargo clean

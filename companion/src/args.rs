@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::explain::Explain;
 use crate::store::Location;
 
 pub use address::AddressError;
+pub(crate) use secret::LocationParser;
 pub use secret::without_passwords;
 
 /// Distributed rate limiting for Envoy: the companion service and its tools.
@@ -35,7 +37,20 @@ pub enum Command {
         /// standard input.
         file: PathBuf,
     },
+    /// Explain what a configuration makes of one request: which policies apply and why the others do not, the key, the
+    /// limit and the cost, and what it is answered.
+    #[command(after_help = EXPLAIN_HELP)]
+    Explain(Box<Explain>),
 }
+
+const EXPLAIN_HELP: &str = "\
+Example:
+  tidegate explain --config tidegate.json 'POST /orders?x=1' -H 'x-api-key: abc' --ip 203.0.113.7
+
+Exit status:
+  0  it is explained
+  1  the configuration is not valid
+  2  there is nothing to explain: a file cannot be read, the store does not answer, or the command line is wrong";
 
 const CHECK_STATUS: &str = "\
 Exit status:
@@ -58,7 +73,7 @@ pub struct Serve {
         env = "TIDEGATE_STORE",
         hide_env_values = true,
         value_name = "STORE",
-        value_parser = secret::LocationParser
+        value_parser = LocationParser
     )]
     pub store: Location,
 
@@ -116,7 +131,7 @@ mod tests {
         let line = ["tidegate", "serve"].into_iter().chain(options);
         match Args::try_parse_from(line).map_err(|error| error.to_string())?.command {
             Command::Serve(serve) => Ok(serve),
-            Command::Check { .. } => panic!("serve was asked for"),
+            Command::Check { .. } | Command::Explain(_) => panic!("serve was asked for"),
         }
     }
 

@@ -6,6 +6,7 @@
 
 pub mod args;
 pub mod check;
+pub mod explain;
 pub mod http;
 pub mod log;
 pub mod script;

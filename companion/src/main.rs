@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use companion::args::{Args, Command, Serve, without_passwords};
 use companion::store::Store;
-use companion::{check, http, log, server};
+use companion::{check, explain, http, log, server};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -16,6 +16,7 @@ const CANNOT_START: u8 = 2;
 fn main() -> ExitCode {
     match Args::try_parse() {
         Ok(Args { command: Command::Check { file } }) => check::run(&file),
+        Ok(Args { command: Command::Explain(args) }) => explain::run(&args),
         Ok(Args { command: Command::Serve(serve) }) => run(&serve),
         Err(error) => wrong(&error),
     }

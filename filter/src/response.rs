@@ -37,9 +37,9 @@ pub(crate) fn is_redirect() -> bool {
 }
 
 /// Answers the effective context's request.
-pub(crate) fn send(reply: &LocalReply) -> Result<Action, HostError> {
+pub(crate) fn send(reply: &LocalReply<'_>) -> Result<Action, HostError> {
     let headers: Vec<(&str, &str)> =
-        reply.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        reply.headers.iter().map(|(name, value)| (*name, value.as_ref())).collect();
     host::send_local_response(reply.status, &reply.details, &headers, &reply.body, reply.grpc_status)?;
     Ok(Action::Pause)
 }

@@ -18,7 +18,7 @@ use core::time::Duration;
 
 use crate::decision::Verdict;
 
-pub use item::{Advertised, Item, State};
+pub use item::{Advertised, Closed, Item, State};
 pub(crate) use render::{push_quoted, seconds};
 
 /// A wire form of the fields, named by its generation: the draft is not a standard yet.

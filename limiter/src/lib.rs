@@ -12,6 +12,7 @@ pub mod bucket;
 pub mod calls;
 pub mod decision;
 mod errand;
+pub mod explain;
 pub mod fields;
 pub mod key;
 pub mod lease;

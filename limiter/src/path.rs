@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 /// The path of a request target in normal form, so that a spelling is not a way round a limit.
 ///
-/// Query and fragment are cut off; percent-encoded unreserved characters are decoded and the digits of
-/// other escapes put in upper case; dot segments are resolved and slashes merged, in this order, which is
-/// Envoy's. (RFC 3986, sections 6.2.2 and 5.2.4; merging slashes goes beyond it.) Case and a trailing
-/// slash are kept: `/orders`, `/Orders` and `/orders/` are three paths. Any bytes are taken; a target that
-/// does not start with a slash, such as `*`, gets no dots resolved.
+/// Query and fragment are cut off; percent-encoded unreserved characters are decoded, the digits of other
+/// escapes put in upper case, and bytes that no path may hold as they are encoded; a backslash is a slash; dot
+/// segments are resolved and slashes merged, in this order, which is Envoy's. (RFC 3986, sections 6.2.2 and
+/// 5.2.4; backslashes as in WHATWG URL, section 4.4; merging slashes goes beyond both.) Case and a trailing slash
+/// are kept: `/orders`, `/Orders` and `/orders/` are three paths. Any bytes are taken; a target that does not
+/// start with a slash, such as `*`, gets no dots resolved.
 pub fn normalize(target: &[u8]) -> Cow<'_, [u8]> {
     let end = target.iter().position(|byte| matches!(byte, b'?' | b'#')).unwrap_or(target.len());
     let path = target.get(..end).unwrap_or(target);
@@ -21,7 +22,8 @@ pub fn normalize(target: &[u8]) -> Cow<'_, [u8]> {
 
 /// True where a path has nothing to decode, resolve or merge. Says no more often than it has to.
 fn is_normal(path: &[u8]) -> bool {
-    !path.contains(&b'%') && !path.windows(2).any(|pair| matches!(pair, b"//" | b"/."))
+    let is_plain = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'%' | b'\\');
+    path.iter().all(is_plain) && !path.windows(2).any(|pair| matches!(pair, b"//" | b"/."))
 }
 
 fn decode_unreserved(path: &[u8]) -> Vec<u8> {
@@ -30,7 +32,7 @@ fn decode_unreserved(path: &[u8]) -> Vec<u8> {
     while let Some((&byte, tail)) = rest.split_first() {
         rest = tail;
         let (b'%', Some((escape, after))) = (byte, tail.split_at_checked(2)) else {
-            out.push(byte);
+            push_plain(&mut out, byte);
             continue;
         };
         match escaped_byte(escape) {
@@ -47,6 +49,18 @@ fn decode_unreserved(path: &[u8]) -> Vec<u8> {
         }
     }
     out
+}
+
+/// Appends a byte in the form in which paths hold it.
+fn push_plain(out: &mut Vec<u8>, byte: u8) {
+    match byte {
+        b'\\' => out.push(b'/'),
+        b'!'..=b'~' => out.push(byte),
+        _ => {
+            let digit = |value: u8| if value < 10 { b'0' + value } else { b'A' - 10 + value };
+            out.extend([b'%', digit(byte >> 4), digit(byte & 15)]);
+        }
+    }
 }
 
 /// The byte that two hexadecimal digits stand for.
@@ -114,6 +128,9 @@ mod tests {
             "/x/%2E%2e/orders",
             "/../../orders",
             "/.//orders",
+            "/\\orders",
+            "\\orders",
+            "/x\\..\\orders",
         ] {
             assert_eq!(normal(spelling), "/orders", "{spelling:?}");
         }
@@ -129,6 +146,10 @@ mod tests {
             ("/Orders", "/Orders"),
             ("/a%2fb", "/a%2Fb"),
             ("/a%2Fb", "/a%2Fb"),
+            ("/a%5cb", "/a%5Cb"),
+            ("/\u{f6}", "/%C3%B6"),
+            ("/%c3%b6", "/%C3%B6"),
+            ("/a b", "/a%20b"),
             ("/a/b", "/a/b"),
             ("/%", "/%"),
             ("/%zz", "/%zz"),

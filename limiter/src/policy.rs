@@ -92,6 +92,16 @@ pub enum Sync {
 }
 
 impl Sync {
+    /// Its word in the configuration.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Exact(_) => "exact",
+            Self::Lease(_) => "lease",
+            Self::Async => "async",
+            Self::Local => "local",
+        }
+    }
+
     /// What becomes of a request when the store cannot be asked; `None` where it never has to be.
     pub const fn on_failure(self) -> Option<OnFailure> {
         match self {
@@ -174,6 +184,14 @@ pub struct Plan {
     pub from: Vec<Source>,
     /// The limits by the plans' names, sorted by them, each name once.
     pub limits: Vec<(String, Limit)>,
+}
+
+impl Plan {
+    /// The limit of the plan with this name, which is compared to the letter.
+    pub fn limit(&self, name: &[u8]) -> Option<Limit> {
+        let position = self.limits.binary_search_by(|(known, _)| known.as_bytes().cmp(name)).ok()?;
+        self.limits.get(position).map(|(_, limit)| *limit)
+    }
 }
 
 /// What a request takes.

@@ -27,7 +27,7 @@ pub const MAX_CLUSTER_BYTES: usize = 256;
 
 /// How a companion is written.
 pub(crate) const FORM: &str = "use an object such as {\"cluster\": \"tidegate\"}";
-const WORDS: Words = Words { known: &["cluster", "timeout"], later: &[] };
+const WORDS: Words = Words::new(&["cluster", "timeout"]);
 const CLUSTER: &str = "use the name of an Envoy cluster, such as \"tidegate\"";
 const TIMEOUT: &str = "use \"1ms\" to \"10s\"";
 

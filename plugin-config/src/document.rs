@@ -3,6 +3,7 @@
 use crate::error::{Error, Problem, Remedy};
 use crate::node::Node;
 use crate::place::Path;
+use crate::report::Errors;
 
 /// The most bytes of a configuration.
 pub const MAX_BYTES: usize = 1 << 20;
@@ -11,22 +12,22 @@ pub const MAX_BYTES: usize = 1 << 20;
 const BYTE_ORDER_MARKS: [&[u8]; 3] = [b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"];
 
 /// Reads the bytes as JSON.
-pub(crate) fn read(bytes: &[u8]) -> Result<Node, Error> {
+pub(crate) fn read(bytes: &[u8]) -> Result<Node, Errors> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         // Istio's empty `pluginConfig` arrives like this.
         let remedy = "write an object with \"policies\"; in Istio, under \"pluginConfig\"";
-        return Err(error(None, Problem::Blank, Remedy::Do(remedy)));
+        return Err(error(None, Problem::Blank, Remedy::Do(remedy)).into());
     }
     if bytes.len() > MAX_BYTES {
         let value = format!("{} bytes", bytes.len());
-        return Err(error(Some(value), Problem::TooMany, Remedy::AtMost(MAX_BYTES as u64)));
+        return Err(error(Some(value), Problem::TooMany, Remedy::AtMost(MAX_BYTES as u64)).into());
     }
     if BYTE_ORDER_MARKS.iter().any(|mark| bytes.starts_with(mark)) {
         let remedy = Remedy::Do("save it as UTF-8 without a byte order mark");
-        return Err(error(None, Problem::ByteOrderMark, remedy));
+        return Err(error(None, Problem::ByteOrderMark, remedy).into());
     }
     serde_json::from_slice(bytes)
-        .map_err(|cause| if is_message(bytes) { message() } else { not_json(&cause) })
+        .map_err(|cause| Errors::from(if is_message(bytes) { message() } else { not_json(&cause) }))
 }
 
 /// True for bytes that are no JSON and look like a protobuf message: Envoy hands over any other message than a

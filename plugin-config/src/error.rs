@@ -40,6 +40,8 @@ pub enum Problem {
     WrongType(Type),
     /// A key that the contract does not have here.
     UnknownKey,
+    /// A key that is no name of what stands here.
+    BadKey,
     /// A text that the contract does not have here.
     UnknownWord,
     /// Part of the contract, but not of this version.
@@ -56,6 +58,8 @@ pub enum Problem {
     Empty,
     /// More than the maximum.
     TooMany,
+    /// Less than the minimum.
+    TooFew,
     /// Zero where there must be something.
     Zero,
     /// A number that is not whole.
@@ -68,8 +72,17 @@ pub enum Problem {
     Inexact,
     /// A cost above the capacity.
     NeverFits {
-        /// Of the policy's bucket.
+        /// Of a bucket of the policy.
         capacity: u64,
+        /// In how many the limit is divided; 1: it is not.
+        shards: u32,
+        /// Whose limit it is; `None`: of those without one.
+        plan: Option<String>,
+    },
+    /// More shards than the limit can be divided into.
+    TooManyShards {
+        /// Whose limit it is; `None`: of those without one.
+        plan: Option<String>,
     },
     /// Not a rate.
     NotARate,
@@ -85,8 +98,26 @@ pub enum Problem {
     LowerCase,
     /// A pseudo header where a header belongs.
     PseudoHeader,
-    /// A path spelled otherwise than paths of requests are compared.
-    NotNormal,
+    /// A path, host or value spelled otherwise than those of requests are compared.
+    NotNormal {
+        /// What it is one of, in the plural.
+        things: &'static str,
+    },
+    /// A wildcard in a path that is compared to the letter.
+    Wildcard,
+    /// A template without variables, or with broken ones.
+    NotATemplate,
+    /// Not a regular expression.
+    NotARegex {
+        /// What the library says, on one line.
+        reason: String,
+    },
+    /// Neither an address nor a block of addresses.
+    NotABlock,
+    /// An address of a block in place of its first.
+    HostBits,
+    /// A header that answers get from elsewhere.
+    NotYours,
     /// A name that another policy has.
     SameName {
         /// The index of the policy that has it.
@@ -122,6 +153,8 @@ pub enum Remedy {
     Do(&'static str),
     /// The known word that was probably meant.
     DidYouMean(&'static str),
+    /// The text that was probably meant.
+    Perhaps(String),
     /// One of the words that are known here.
     OneOf(&'static [&'static str]),
     /// A number, or a count, up to this.
@@ -130,6 +163,8 @@ pub enum Remedy {
     AtMostOr(u64, &'static str),
     /// This text.
     Write(String),
+    /// An object with this key and text.
+    WriteUnder(&'static str, String),
 }
 
 impl core::error::Error for Error {}
@@ -146,13 +181,25 @@ impl fmt::Display for Error {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        let words = match self {
             Self::NotJson { line, column, reason } => {
                 return write!(f, "not JSON at line {line}, column {column}: {reason}");
             }
-            Self::NeverFits { capacity } => {
-                return write!(f, "is above the capacity of {capacity}, so that no request would ever pass");
+            Self::NeverFits { capacity, shards, plan } => {
+                write!(f, "is above the capacity of {capacity}")?;
+                if *shards > 1 {
+                    write!(f, " that each of {shards} shards has")?;
+                }
+                of_plan(plan.as_deref(), f)?;
+                ", so that no request would ever pass"
             }
+            Self::TooManyShards { plan } => {
+                f.write_str("is more than the limit")?;
+                of_plan(plan.as_deref(), f)?;
+                " can be divided into"
+            }
+            Self::NotNormal { things } => return write!(f, "is not spelled as {things} are compared"),
+            Self::NotARegex { reason } => return write!(f, "is not a regular expression: {reason}"),
             Self::SameName { first } => return write!(f, "is the name of policies[{first}] too"),
             Self::Blank => "empty",
             Self::ByteOrderMark => "starts with a byte order mark",
@@ -164,6 +211,7 @@ impl fmt::Display for Problem {
             Self::WrongType(Type::Number) => "is not a number",
             Self::WrongType(Type::Flag) => "is neither true nor false",
             Self::UnknownKey => "stands under an unknown key",
+            Self::BadKey => "stands under a key that is no such name",
             Self::UnknownWord => "is not allowed here",
             Self::NotSupported => "is not supported yet",
             Self::Missing => "missing",
@@ -171,6 +219,7 @@ impl fmt::Display for Problem {
             Self::Repeated => "is repeated",
             Self::SeveralForms => "has several forms at once",
             Self::Empty => "is empty",
+            Self::TooFew => "has too few entries",
             Self::TooMany => "are too many",
             Self::Zero => "is not allowed",
             Self::Fraction => "is not a whole number",
@@ -184,12 +233,25 @@ impl fmt::Display for Problem {
             Self::BadCharacters => "has characters that cannot stand here",
             Self::LowerCase => "is not in upper case",
             Self::PseudoHeader => "is a pseudo header",
-            Self::NotNormal => "is not spelled as paths are compared",
+            Self::Wildcard => "has a wildcard, but is compared to the letter",
+            Self::NotATemplate => "is not a template of paths",
+            Self::NotABlock => "is not an address or a block of addresses",
+            Self::HostBits => "is not the first address of its block",
+            Self::NotYours => "is for a header that cannot be set here",
             Self::SameField => {
                 "writes the field RateLimit-Policy in a form that contradicts another family's"
             }
             Self::Dead => "has no effect here",
-        })
+        };
+        f.write_str(words)
+    }
+}
+
+/// Says whose limit it is.
+fn of_plan(plan: Option<&str>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match plan {
+        Some(plan) => write!(f, " of plan {}", shown::text(plan)),
+        None => Ok(()),
     }
 }
 
@@ -198,9 +260,11 @@ impl fmt::Display for Remedy {
         match self {
             Self::Do(words) => f.write_str(words),
             Self::DidYouMean(word) => write!(f, "did you mean \"{word}\"?"),
+            Self::Perhaps(text) => write!(f, "did you mean {}?", shown::text(text)),
             Self::AtMost(most) => write!(f, "use at most {most}"),
             Self::AtMostOr(most, otherwise) => write!(f, "use at most {most}, or {otherwise}"),
             Self::Write(text) => write!(f, "use {}", shown::text(text)),
+            Self::WriteUnder(key, text) => write!(f, "use {{\"{key}\": {}}}", shown::text(text)),
             Self::OneOf(words) => {
                 f.write_str("use ")?;
                 for (index, word) in words.iter().enumerate() {

@@ -32,6 +32,11 @@ impl<'a> Fields<'a> {
         self.reported
     }
 
+    /// Whether there are no keys at all.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     pub(crate) fn optional(&self, key: &'static str) -> Option<Spot<'a>> {
         let (_, node) = self.entries.iter().find(|(name, _)| name == key)?;
         Some(Spot::at(self.place.key(key), node))

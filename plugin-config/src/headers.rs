@@ -17,10 +17,10 @@ const MAX_FAMILIES: usize = 8;
 const FORM: &str = "use a list such as [\"draft-11\", \"x-ratelimit\"]; [] sends none";
 const FAMILY: &str =
     "use \"draft-11\", \"draft-06\", \"x-ratelimit\" or {\"x-ratelimit\": {\"reset\": \"epoch\"}}";
-const NAMES: Words = Words { known: &["draft-11", "draft-06", "x-ratelimit"], later: &[] };
-const OBJECTS: Words = Words { known: &["x-ratelimit"], later: &[] };
-const OPTIONS: Words = Words { known: &["reset"], later: &[] };
-const RESETS: Words = Words { known: &["delta", "epoch"], later: &[] };
+const NAMES: Words = Words::new(&["draft-11", "draft-06", "x-ratelimit"]);
+const OBJECTS: Words = Words::new(&["x-ratelimit"]);
+const OPTIONS: Words = Words::new(&["reset"]);
+const RESETS: Words = Words::new(&["delta", "epoch"]);
 const RESET: &str = "use \"delta\" (seconds from now) or \"epoch\" (seconds since 1970)";
 
 pub(crate) fn read(spot: &Spot<'_>, report: &mut Report) -> Result<Vec<Family>, Reported> {

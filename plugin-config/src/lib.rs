@@ -6,6 +6,7 @@
 //! finds wrong, and goes on. What policies mean for requests is `limiter`'s.
 
 mod companion;
+mod cost;
 mod document;
 mod error;
 mod fields;
@@ -14,14 +15,20 @@ mod key;
 mod limit;
 mod matching;
 mod node;
+mod pattern;
 mod place;
+mod plan;
 mod policy;
 mod report;
+mod response;
+mod shards;
 mod shown;
+mod source;
 mod spot;
 mod state;
 mod sync;
 mod token;
+mod warnings;
 mod words;
 
 use limiter::fields::Family;
@@ -30,14 +37,22 @@ use limiter::policies::Policies;
 pub use companion::{Companion, DEFAULT_TIMEOUT, MAX_CLUSTER_BYTES, MAX_TIMEOUT, MIN_TIMEOUT};
 pub use document::MAX_BYTES;
 pub use error::{Error, Problem, Remedy, Type};
-pub use key::{MAX_PARTS, MAX_SOURCES};
-pub use matching::{MAX_METHODS, MAX_PATH_BYTES};
+pub use key::MAX_PARTS;
+pub use matching::{
+    MAX_CIDRS, MAX_CONDITIONS, MAX_HOST_BYTES, MAX_HOSTS, MAX_METHODS, MAX_PATH_BYTES, MAX_ROUTE_BYTES,
+    MAX_ROUTES, MAX_VALUE_BYTES,
+};
 pub use place::{Path, Step};
+pub use plan::{MAX_PLAN_BYTES, MAX_PLANS};
 pub use report::{Errors, MAX_ERRORS};
+pub use response::{MAX_HEADERS, MAX_TEXT_BYTES, STATUSES};
+pub use shards::MAX_SHARDS;
 pub use shown::MAX_SHOWN_CHARS;
+pub use source::{MAX_NAME_BYTES, MAX_SOURCES, MAX_STEPS, MIN_STEPS};
 pub use spot::MAX_WHOLE;
 pub use state::{DEFAULT_SLOTS, MAX_SLOTS};
 pub use token::MAX_TOKEN_BYTES;
+pub use warnings::{Concern, Warning, check};
 
 use crate::report::Report;
 use crate::spot::Spot;
@@ -57,10 +72,7 @@ pub struct Config {
 }
 
 const FORM: &str = "use an object with \"policies\"";
-const WORDS: Words = Words {
-    known: &["companion", "headers", "state", "policies"],
-    later: &[("response", "remove it: the answer is 429 with a JSON body")],
-};
+const WORDS: Words = Words::new(&["companion", "headers", "state", "response", "policies"]);
 
 /// Reads a configuration.
 ///
@@ -91,8 +103,9 @@ fn read(spot: &Spot<'_>, report: &mut Report) -> Config {
     if let Some(spot) = fields.optional("state") {
         config.slots = state::read(&spot, report).unwrap_or(DEFAULT_SLOTS);
     }
+    let response = fields.optional("response").and_then(|spot| response::read(&spot, report).ok());
     if let Ok(spot) = fields.required("policies", policy::FORM, report) {
-        config.policies = policy::read_all(&spot, report);
+        config.policies = policy::read_all(&spot, &response.unwrap_or_default(), report);
         if policy::shared_policies(spot.node) > 0 && fields.optional("companion").is_none() {
             let remedy =
                 "add {\"cluster\": …}: a policy asks the companion unless it has \"sync\": \"local\"";

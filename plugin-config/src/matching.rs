@@ -1,49 +1,89 @@
 //! `match`: the requests that a policy applies to.
 
-use limiter::matching::{Conditions, Match, PathMatch};
-use limiter::path::normalize;
+mod addresses;
+mod headers;
+mod hosts;
+mod path;
+
+use limiter::matching::{Conditions, Match};
 
 use crate::error::{Problem, Remedy};
+use crate::fields::Fields;
 use crate::report::{Report, Reported};
 use crate::spot::{self, Spot};
 use crate::token;
 use crate::words::Words;
 
+pub use addresses::MAX_CIDRS;
+pub use headers::{MAX_CONDITIONS, MAX_VALUE_BYTES};
+pub use hosts::{MAX_HOST_BYTES, MAX_HOSTS};
+pub use path::MAX_PATH_BYTES;
+
 /// The most methods of one policy.
 pub const MAX_METHODS: usize = 16;
-/// The most bytes of a path.
-pub const MAX_PATH_BYTES: usize = 1024;
+/// The most routes of one policy.
+pub const MAX_ROUTES: usize = 32;
+/// The most bytes of a route's name.
+pub const MAX_ROUTE_BYTES: usize = 256;
 
 const FORM: &str = "use an object such as {\"methods\": [\"POST\"], \"path\": {\"prefix\": \"/api/\"}}";
+const EVERY_REQUEST: &str = "leave it out to match every request";
+const NOTHING: &str = "leave it out to except nothing";
 const METHODS: &str = "use a list such as [\"GET\", \"POST\"], or leave it out to match every method";
 const METHOD: &str = "use a method in upper case, such as \"POST\"";
-const PATH: &str = "use {\"exact\": \"/orders\"} or {\"prefix\": \"/api/\"}";
-const EVERY_REQUEST: &str = "use \"methods\" and \"path\"";
-const CONDITIONS: Words = Words {
-    known: &["methods", "path"],
-    later: &[
-        ("hosts", EVERY_REQUEST),
-        ("headers", EVERY_REQUEST),
-        ("routes", EVERY_REQUEST),
-        ("cidrs", EVERY_REQUEST),
-        ("except", "match the requests that are meant with \"methods\" and \"path\""),
-    ],
-};
-const PATHS: Words = Words {
-    known: &["exact", "prefix"],
-    later: &[
-        ("template", "use \"prefix\" for what stands before the first brace"),
-        ("regex", "use \"exact\" or \"prefix\""),
-    ],
-};
+const ROUTES: &str = "use a list of the names of Envoy's routes, or leave it out to match every route";
+const ROUTE: &str = "use the name of an Envoy route, of 1 to 256 bytes";
+const MATCH: Words =
+    Words::new(&["methods", "hosts", "path", "headers", "routes", "cidrs", "except"]).elsewhere(ELSEWHERE);
+const EXCEPT: Words =
+    Words::new(&["methods", "hosts", "path", "headers", "routes", "cidrs"]).elsewhere(ELSEWHERE);
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("ip", "use \"cidrs\""),
+    ("ips", "use \"cidrs\""),
+    ("prefix", "write it under \"path\""),
+    ("exact", "write it under \"path\""),
+    ("template", "write it under \"path\""),
+    ("regex", "write it under \"path\""),
+];
 
 pub(crate) fn read(spot: &Spot<'_>, report: &mut Report) -> Result<Match, Reported> {
-    let fields = spot.object(&CONDITIONS, FORM, report)?;
+    let fields = filled(spot, &MATCH, EVERY_REQUEST, report)?;
+    let conditions = conditions_of(&fields, report);
+    let except = fields.optional("except").map(|spot| {
+        let fields = filled(&spot, &EXCEPT, NOTHING, report)?;
+        conditions_of(&fields, report)
+    });
+    Ok(Match { conditions: conditions?, except: except.transpose()? })
+}
+
+/// The keys of an object that must have some.
+fn filled<'a>(
+    spot: &'a Spot<'_>,
+    words: &'static Words,
+    empty: &'static str,
+    report: &mut Report,
+) -> Result<Fields<'a>, Reported> {
+    let fields = spot.object(words, FORM, report)?;
+    if fields.is_empty() {
+        return Err(spot.refuse(Problem::Empty, Remedy::Do(empty), report));
+    }
+    Ok(fields)
+}
+
+fn conditions_of(fields: &Fields<'_>, report: &mut Report) -> Result<Conditions, Reported> {
     let methods = fields.optional("methods").map_or(Ok(Vec::new()), |spot| methods(&spot, report));
-    let path = fields.optional("path").map(|spot| path(&spot, report)).transpose();
-    Ok(Match {
-        conditions: Conditions { methods: methods?, path: path?, ..Conditions::default() },
-        except: None,
+    let hosts = fields.optional("hosts").map_or(Ok(Vec::new()), |spot| hosts::read(&spot, report));
+    let path = fields.optional("path").map(|spot| path::read(&spot, report)).transpose();
+    let headers = fields.optional("headers").map_or(Ok(Vec::new()), |spot| headers::read(&spot, report));
+    let routes = fields.optional("routes").map_or(Ok(Vec::new()), |spot| routes(&spot, report));
+    let cidrs = fields.optional("cidrs").map_or(Ok(Vec::new()), |spot| addresses::read(&spot, report));
+    Ok(Conditions {
+        methods: methods?,
+        hosts: hosts?,
+        path: path?,
+        headers: headers?,
+        routes: routes?,
+        cidrs: cidrs?,
     })
 }
 
@@ -63,46 +103,9 @@ fn method(spot: &Spot<'_>, report: &mut Report) -> Result<String, Reported> {
     }
 }
 
-fn path(spot: &Spot<'_>, report: &mut Report) -> Result<PathMatch, Reported> {
-    let (form, spot) = spot.form(&PATHS, PATH, report)?;
-    let path = normal_path(&spot, report)?.to_owned();
-    Ok(if form == "exact" { PathMatch::Exact(path) } else { PathMatch::Prefix(path) })
-}
-
-/// A path as requests' paths look once normalised: one in another spelling would never match.
-fn normal_path<'a>(spot: &Spot<'a>, report: &mut Report) -> Result<&'a str, Reported> {
-    let path = spot.text("use a path such as \"/orders\"", report)?;
-    let refusal = if path.is_empty() {
-        (Problem::Empty, Remedy::Do("use \"/\" for the root, or leave it out to match every path"))
-    } else if path.len() > MAX_PATH_BYTES {
-        (Problem::TooLarge, Remedy::Do("use 1024 bytes or less"))
-    } else if !path.starts_with('/') {
-        (Problem::NotNormal, Remedy::Do("start it with a slash, as in \"/orders\""))
-    } else if path.contains(['?', '#']) {
-        (Problem::NotNormal, Remedy::Do("write the path without query and fragment; they are not compared"))
-    } else {
-        let encoded = encode_invisible(path);
-        let normal = normalize(encoded.as_bytes());
-        if *normal == *path.as_bytes() {
-            return Ok(path);
-        }
-        (Problem::NotNormal, Remedy::Write(String::from_utf8_lossy(&normal).into_owned()))
-    };
-    Err(spot.refuse(refusal.0, refusal.1, report))
-}
-
-/// Percent-encodes what clients cannot send in a path as it is: blanks, controls and all beyond ASCII.
-fn encode_invisible(path: &str) -> String {
-    const DIGITS: [char; 16] =
-        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];
-    let digit = |value: u8| DIGITS.get(usize::from(value)).copied().unwrap_or_default();
-    let mut encoded = String::with_capacity(path.len());
-    for byte in path.bytes() {
-        if byte.is_ascii_graphic() {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.extend(['%', digit(byte >> 4), digit(byte & 15)]);
-        }
-    }
-    encoded
+fn routes(spot: &Spot<'_>, report: &mut Report) -> Result<Vec<String>, Reported> {
+    let spots = spot.filled_list(MAX_ROUTES, "routes", ROUTES, report)?;
+    spot::all_different(&spots, report, |spot, report| {
+        spot.filled_text(MAX_ROUTE_BYTES, ROUTE, report).map(str::to_owned)
+    })
 }

@@ -90,6 +90,8 @@ fn is_plain(key: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
     fn a_path_is_written_as_one_would_in_code() {

@@ -2,7 +2,8 @@
 
 use limiter::matching::Match;
 use limiter::policies::Policies;
-use limiter::policy::{Cost, Limit, MAX_NAME_BYTES, MAX_POLICIES, Policy, Sync};
+use limiter::policy::{Cost, Limit, MAX_NAME_BYTES, MAX_POLICIES, OnMissing, Plan, Policy, Response, Sync};
+use limiter::quota::TokenBucket;
 use limiter::wire::MAX_CHARGES;
 
 use crate::error::{Problem, Remedy};
@@ -11,24 +12,29 @@ use crate::node::Node;
 use crate::report::{Report, Reported};
 use crate::spot::Spot;
 use crate::words::Words;
-use crate::{key, limit, matching, sync};
+use crate::{cost, key, limit, matching, plan, response, shards, sync};
 
 /// How policies are written.
 pub(crate) const FORM: &str = "use a list of 1 to 64 policies";
 const POLICY: &str = "use an object with \"name\", \"key\" and \"limit\"";
 const NAME: &str = "use a name of 1 to 64 printable ASCII characters, such as \"per-ip\"";
-const WORDS: Words = Words {
-    known: &["name", "match", "key", "limit", "cost", "sync", "on_failure", "shadow"],
-    later: &[
-        ("plan", "remove it: one \"limit\" holds for all clients"),
-        ("on_missing", "remove it: clients without identity share one bucket"),
-        ("shards", "remove it: a key is one bucket"),
-        ("response", "remove it: the answer is 429 with a JSON body"),
-    ],
-};
+const WORDS: Words = Words::new(&[
+    "name",
+    "match",
+    "key",
+    "on_missing",
+    "limit",
+    "plan",
+    "cost",
+    "shards",
+    "sync",
+    "on_failure",
+    "shadow",
+    "response",
+]);
 
-/// Reads the list. Policies with errors are left out of what it gives.
-pub(crate) fn read_all(spot: &Spot<'_>, report: &mut Report) -> Policies {
+/// Reads the list; `response` is how policies refuse that do not say it. Policies with errors are left out of what it gives.
+pub(crate) fn read_all(spot: &Spot<'_>, response: &Response, report: &mut Report) -> Policies {
     let mut policies = Vec::new();
     let mut names: Vec<Option<&str>> = Vec::new();
     let Ok(items) = spot.filled_list(MAX_POLICIES, "policies", FORM, report) else {
@@ -38,7 +44,7 @@ pub(crate) fn read_all(spot: &Spot<'_>, report: &mut Report) -> Policies {
         let name = item.node.get("name").and_then(Node::as_text);
         let first = names.iter().position(|other| name.is_some() && *other == name);
         names.push(name);
-        policies.extend(read(item, first, report));
+        policies.extend(read(item, first, response, report));
     }
     let shared = shared_policies(spot.node);
     if shared > MAX_CHARGES {
@@ -54,14 +60,23 @@ pub(crate) fn read_all(spot: &Spot<'_>, report: &mut Report) -> Policies {
 /// How many policies, as they are written, ask the companion.
 pub(crate) fn shared_policies(policies: &Node) -> usize {
     let Node::List(policies) = policies else { return 0 };
-    let asks = |policy: &&Node| limit::is_counted(policy.get("limit")) && sync::is_shared(policy);
-    policies.iter().filter(asks).count()
+    policies.iter().filter(|policy| is_counted(policy) && sync::is_shared(policy)).count()
+}
+
+/// Whether a policy, as it is written, counts anything.
+pub(crate) fn is_counted(policy: &Node) -> bool {
+    limit::is_counted(policy.get("limit")) || plan::is_counted(policy.get("plan"))
 }
 
 /// Reads one policy; `namesake` is the index of an earlier one with the same name.
-fn read(spot: &Spot<'_>, namesake: Option<usize>, report: &mut Report) -> Result<Policy, Reported> {
+fn read(
+    spot: &Spot<'_>,
+    namesake: Option<usize>,
+    response: &Response,
+    report: &mut Report,
+) -> Result<Policy, Reported> {
     let fields = spot.object(&WORDS, POLICY, report)?;
-    let is_counted = limit::is_counted(spot.node.get("limit"));
+    let is_counted = is_counted(spot.node);
     let name = fields.required("name", NAME, report).and_then(|spot| name(&spot, namesake, report));
     let matcher = fields.optional("match").map_or(Ok(Match::default()), |spot| matching::read(&spot, report));
     let key = match fields.optional("key") {
@@ -69,20 +84,58 @@ fn read(spot: &Spot<'_>, namesake: Option<usize>, report: &mut Report) -> Result
         None if is_counted => Err(fields.missing("key", Problem::Missing, key::MISSING, report)),
         None => Ok(Vec::new()),
     };
-    let limit = fields.required("limit", limit::FORM, report).and_then(|spot| limit::read(&spot, report));
-    let cost = cost(&fields, limit.as_ref().ok(), report);
+    let on_missing = fields.optional("on_missing").map_or(Ok(OnMissing::default()), |spot| {
+        key::on_missing(&spot, key.as_deref().map_err(|error| *error), report)
+    });
+    let counting = counting(&fields, spot.node, report);
     let sync = sync::read(&fields, is_counted, report);
     let shadow = fields.optional("shadow").map_or(Ok(false), |spot| spot.flag(report));
+    let response = fields
+        .optional("response")
+        .map_or_else(|| Ok(response.clone()), |spot| response::read(&spot, report));
     Ok(Policy {
         matcher: matcher?,
         key: key?,
-        cost: Cost::Fixed(cost?),
+        on_missing: on_missing?,
         // What counts nothing asks nobody. The keys about counting may stay, so that a limit is opened
         // or closed by changing one value.
         sync: if is_counted { sync? } else { sync.map(|_| Sync::Local)? },
         shadow: shadow?,
-        ..Policy::new(name?, limit?)
+        response: response?,
+        name: name?,
+        ..counting?
     })
+}
+
+/// Reads the limits of a policy and what they count, which have to go together. All else is as in [`Policy::new`].
+fn counting(fields: &Fields<'_>, policy: &Node, report: &mut Report) -> Result<Policy, Reported> {
+    let limit = fields.required("limit", limit::FORM, report).and_then(|spot| limit::read(&spot, report));
+    let plan = fields.optional("plan").map(|spot| plan::read(&spot, report)).transpose();
+    let limits = Limits { own: limit.as_ref().ok(), plan: plan.as_ref().ok().and_then(Option::as_ref) };
+    let shards = fields
+        .optional("shards")
+        .map_or(Ok(1), |spot| shards::read(&spot, sync::is_local(policy), &limits, report));
+    let cost = fields.optional("cost").map_or(Ok(Cost::Fixed(1)), |spot| {
+        cost::read(&spot, &limits, *shards.as_ref().unwrap_or(&1), report)
+    });
+    Ok(Policy { plan: plan?, cost: cost?, shards: shards?, ..Policy::new("", limit?) })
+}
+
+/// The limits of a policy, as far as they could be read.
+pub(crate) struct Limits<'a> {
+    own: Option<&'a Limit>,
+    plan: Option<&'a Plan>,
+}
+
+impl<'a> Limits<'a> {
+    /// The buckets, each with the name of the plan that it is for.
+    pub(crate) fn buckets(&self) -> impl Iterator<Item = (Option<&'a String>, &'a TokenBucket)> {
+        let plans = self.plan.iter().flat_map(|plan| &plan.limits).map(|(name, limit)| (Some(name), limit));
+        self.own.map(|limit| (None, limit)).into_iter().chain(plans).filter_map(|(plan, limit)| match limit {
+            Limit::TokenBucket(bucket) => Some((plan, bucket)),
+            Limit::Unlimited | Limit::Blocked => None,
+        })
+    }
 }
 
 fn name(spot: &Spot<'_>, namesake: Option<usize>, report: &mut Report) -> Result<String, Reported> {
@@ -100,23 +153,4 @@ fn name(spot: &Spot<'_>, namesake: Option<usize>, report: &mut Report) -> Result
         _ => Problem::TooLarge,
     };
     Err(spot.refuse(problem, Remedy::Do(NAME), report))
-}
-
-fn cost(fields: &Fields<'_>, limit: Option<&Limit>, report: &mut Report) -> Result<u64, Reported> {
-    let Some(spot) = fields.optional("cost") else { return Ok(1) };
-    if matches!(spot.node, Node::Object(_)) {
-        return Err(spot.refuse(Problem::NotSupported, Remedy::Do("use a number"), report));
-    }
-    let cost = spot.positive("use 1 or more, or the limit \"unlimited\"", report)?;
-    match limit {
-        Some(Limit::TokenBucket(bucket)) if cost > bucket.capacity() => {
-            let capacity = bucket.capacity();
-            Err(spot.refuse(
-                Problem::NeverFits { capacity },
-                Remedy::AtMostOr(capacity, "a greater capacity"),
-                report,
-            ))
-        }
-        _ => Ok(cost),
-    }
 }

@@ -116,6 +116,8 @@ impl Shown {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
 
     fn shown(json: &str) -> String {
         value(&serde_json::from_str(json).unwrap())

@@ -17,6 +17,9 @@ use crate::words::Words;
 /// numbers, are not exact.
 pub const MAX_WHOLE: u64 = 1 << 53;
 
+/// The remedy for what is there twice.
+pub(crate) const KEEP_ONE: Remedy = Remedy::Do("keep one of them");
+
 /// A value of the configuration and where it stands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spot<'a> {
@@ -137,6 +140,52 @@ impl<'a> Spot<'a> {
         self.list(most, things, form, report)
     }
 
+    /// The entries of an object whose keys are names, at most `most` of the `things`. `form` says what becomes of an
+    /// empty one. A name that comes again is reported, and left out.
+    pub(crate) fn named(
+        &self,
+        most: usize,
+        things: &str,
+        form: &'static str,
+        report: &mut Report,
+    ) -> Result<Vec<(&'a str, Spot<'_>)>, Reported> {
+        let Node::Object(entries) = self.node else {
+            return Err(self.wrong_type(Type::Object, form, report));
+        };
+        if entries.is_empty() {
+            return Err(self.refuse(Problem::Empty, Remedy::Do(form), report));
+        }
+        if entries.len() > most {
+            return Err(self.too_many(entries.len(), things, most, report));
+        }
+        let mut named: Vec<(&str, Spot<'_>)> = Vec::new();
+        for (name, node) in entries {
+            let spot = Spot { node, place: self.place.key(name) };
+            if named.iter().any(|(other, _)| other == name) {
+                spot.refuse(Problem::RepeatedKey, KEEP_ONE, report);
+            } else {
+                named.push((name, spot));
+            }
+        }
+        Ok(named)
+    }
+
+    /// A text of 1 to `most` bytes; `form` is the remedy for another one.
+    pub(crate) fn filled_text(
+        &self,
+        most: usize,
+        form: &'static str,
+        report: &mut Report,
+    ) -> Result<&'a str, Reported> {
+        let text = self.text(form, report)?;
+        let problem = match text.len() {
+            0 => Problem::Empty,
+            length if length > most => Problem::TooLarge,
+            _ => return Ok(text),
+        };
+        Err(self.refuse(problem, Remedy::Do(form), report))
+    }
+
     /// An object with these keys. Keys that cannot stand in it are reported; the others can be read.
     pub(crate) fn object(
         &self,
@@ -165,9 +214,7 @@ impl<'a> Spot<'a> {
         match (found.next(), found.next()) {
             (Some(one), None) => Ok(one),
             (None, _) => Err(self.refuse(Problem::Empty, Remedy::Do(form), report)),
-            (Some(_), Some(_)) => {
-                Err(self.refuse(Problem::SeveralForms, Remedy::Do("keep one of them"), report))
-            }
+            (Some(_), Some(_)) => Err(self.refuse(Problem::SeveralForms, KEEP_ONE, report)),
         }
     }
 
@@ -216,7 +263,7 @@ pub(crate) fn all_different<T: PartialEq>(
     all(spots, report, |spot, before, report| {
         let value = read(spot, report)?;
         if before.contains(&value) {
-            return Err(spot.refuse(Problem::Repeated, Remedy::Do("keep one of them"), report));
+            return Err(spot.refuse(Problem::Repeated, KEEP_ONE, report));
         }
         Ok(value)
     })

@@ -13,7 +13,7 @@ pub const MAX_SLOTS: u32 = 1 << 19;
 /// How a state is written.
 const FORM: &str = "use an object such as {\"slots\": 4096}";
 const SLOTS: &str = "use 1 or more, such as 4096";
-const WORDS: Words = Words { known: &["slots"], later: &[] };
+const WORDS: Words = Words::new(&["slots"]);
 
 /// The number of slots: 1 to [`MAX_SLOTS`].
 pub(crate) fn read(spot: &Spot<'_>, report: &mut Report) -> Result<u32, Reported> {

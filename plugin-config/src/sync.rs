@@ -15,22 +15,30 @@ use crate::words::Words;
 const RETRY_AFTER: core::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24);
 
 const MODE: &str = "use \"lease\", \"exact\", \"async\" or \"local\"";
-const MODES: Words = Words { known: &[LEASE, EXACT, ASYNC, LOCAL], later: &[] };
+const MODES: Words = Words::new(&[LEASE, EXACT, ASYNC, LOCAL]);
 /// What holds unless said.
 const LEASE: &str = "lease";
 const EXACT: &str = "exact";
 const ASYNC: &str = "async";
 const LOCAL: &str = "local";
 const FAILURE: &str = "use \"open\", \"share\" or {\"closed\": {\"retry_after\": \"5s\"}}";
-const FAILURE_TEXTS: Words = Words { known: &["open", SHARE], later: &[] };
+const FAILURE_TEXTS: Words = Words::new(&["open", SHARE]);
 const SHARE: &str = "share";
-const FAILURE_OBJECTS: Words = Words { known: &["closed"], later: &[] };
+const FAILURE_OBJECTS: Words = Words::new(&["closed"]).elsewhere(&[
+    ("open", "use \"open\" alone, as a string in place of the object"),
+    (SHARE, "use \"share\" alone, as a string in place of the object"),
+]);
 const CLOSED: &str = "use an object such as {\"retry_after\": \"5s\"}";
-const CLOSED_FIELDS: Words = Words { known: &["retry_after"], later: &[] };
+const CLOSED_FIELDS: Words = Words::new(&["retry_after"]);
 const SPAN: &str = "use whole seconds, \"1s\" to \"1d\"";
 const NEVER_ASKS: &str = "remove it, or use \"sync\": \"lease\" or \"exact\": only the companion can fail";
 const NEVER_WAITS: &str = "remove it, or use \"sync\": \"lease\" or \"exact\": \"async\" never waits for the \
                            companion, and while it is away enforces its share";
+
+/// Whether a policy, as it is written, says to be counted in the proxy.
+pub(crate) fn is_local(policy: &Node) -> bool {
+    policy.get("sync").and_then(Node::as_text) == Some(LOCAL)
+}
 
 /// Whether a policy that counts asks the companion, as it is written. One that is hardly a policy yet is not
 /// taken for it: what is missing there says enough.

@@ -1,10 +1,10 @@
-//! Names of methods and headers: tokens of RFC 9110, section 5.6.2.
+//! Names of methods, headers and cookies: tokens of RFC 9110, section 5.6.2.
 
 use crate::error::{Problem, Remedy};
 use crate::report::{Report, Reported};
 use crate::spot::Spot;
 
-/// The most bytes of a method or a header's name.
+/// The most bytes of a method, or of the name of a header or cookie.
 pub const MAX_TOKEN_BYTES: usize = 128;
 
 /// A token; `form` is the remedy for what is not one.
@@ -21,6 +21,19 @@ pub(crate) fn read<'a>(
         _ => (Problem::TooLarge, "use 128 bytes or less"),
     };
     Err(spot.refuse(problem, Remedy::Do(remedy), report))
+}
+
+/// The name of a header, which is a key: in lower case, as HTTP/2 and Envoy know it. `spot` is its value.
+pub(crate) fn key(
+    name: &str,
+    form: &'static str,
+    spot: &Spot<'_>,
+    report: &mut Report,
+) -> Result<String, Reported> {
+    if (1..=MAX_TOKEN_BYTES).contains(&name.len()) && name.bytes().all(is_token_byte) {
+        return Ok(name.to_ascii_lowercase());
+    }
+    Err(spot.refuse(Problem::BadKey, Remedy::Do(form), report))
 }
 
 const fn is_token_byte(byte: u8) -> bool {

@@ -8,10 +8,24 @@ pub(crate) struct Words {
     /// What works.
     pub(crate) known: &'static [&'static str],
     /// What the contract has and this version has not, each with what to do instead.
-    pub(crate) later: &'static [(&'static str, &'static str)],
+    later: &'static [(&'static str, &'static str)],
+    /// What is written otherwise than here, each with how.
+    elsewhere: &'static [(&'static str, &'static str)],
 }
 
 impl Words {
+    pub(crate) const fn new(known: &'static [&'static str]) -> Self {
+        Self { known, later: &[], elsewhere: &[] }
+    }
+
+    pub(crate) const fn later(self, later: &'static [(&'static str, &'static str)]) -> Self {
+        Self { later, ..self }
+    }
+
+    pub(crate) const fn elsewhere(self, elsewhere: &'static [(&'static str, &'static str)]) -> Self {
+        Self { elsewhere, ..self }
+    }
+
     /// The known word that `word` is.
     pub(crate) fn find(&self, word: &str) -> Option<&'static str> {
         self.known.iter().find(|known| **known == word).copied()
@@ -22,6 +36,9 @@ impl Words {
     pub(crate) fn judge(&self, word: &str, unknown: Problem, otherwise: Remedy) -> (Problem, Remedy) {
         if let Some((_, instead)) = self.later.iter().find(|(later, _)| *later == word) {
             return (Problem::NotSupported, Remedy::Do(instead));
+        }
+        if let Some((_, how)) = self.elsewhere.iter().find(|(elsewhere, _)| *elsewhere == word) {
+            return (unknown, Remedy::Do(how));
         }
         (unknown, self.nearest(word).map_or(otherwise, Remedy::DidYouMean))
     }
@@ -81,11 +98,12 @@ fn within(a: &[u8], b: &[u8], edits: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
 
-    const WORDS: Words = Words {
-        known: &["ip", "key", "limit", "token_bucket", "name", "local"],
-        later: &[("plan", "use \"limit\"")],
-    };
+    const WORDS: Words = Words::new(&["ip", "key", "limit", "token_bucket", "name", "local"])
+        .later(&[("plan", "use \"limit\"")])
+        .elsewhere(&[("limb", "grow it elsewhere")]);
 
     #[test]
     fn a_slip_of_the_pen_is_recognised() {
@@ -114,6 +132,7 @@ mod tests {
     fn a_word_of_the_contract_is_not_called_unknown() {
         let judge = |word| WORDS.judge(word, Problem::UnknownKey, Remedy::OneOf(WORDS.known));
         assert_eq!(judge("plan"), (Problem::NotSupported, Remedy::Do("use \"limit\"")));
+        assert_eq!(judge("limb"), (Problem::UnknownKey, Remedy::Do("grow it elsewhere")));
         assert_eq!(judge("limt"), (Problem::UnknownKey, Remedy::DidYouMean("limit")));
         assert_eq!(judge("burst"), (Problem::UnknownKey, Remedy::OneOf(WORDS.known)));
     }

@@ -10,6 +10,8 @@ use limiter::policy::{Cost, KeyPart, Limit, OnFailure, Policy, Scope, Source, Sy
 use limiter::quota::TokenBucket;
 use limiter::table::Table;
 use plugin_config::{Companion, Config, DEFAULT_SLOTS, DEFAULT_TIMEOUT, MAX_SLOTS, parse};
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 fn config(json: &str) -> Config {
     parse(json.as_bytes()).unwrap_or_else(|errors| panic!("{json} is refused:\n{errors}"))

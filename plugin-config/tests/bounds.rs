@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 use limiter::policy::MAX_POLICIES;
 use limiter::wire::MAX_CHARGES;
 use plugin_config::{MAX_BYTES, MAX_ERRORS, Problem, parse};
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 const WHOLE: &str = include_str!("accepted/whole.json");
 

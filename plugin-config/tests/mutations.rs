@@ -4,6 +4,8 @@
 
 use plugin_config::parse;
 use serde_json::{Value, json};
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 const WHOLE: &str = include_str!("accepted/whole.json");
 

@@ -6,6 +6,8 @@
 use std::fmt::Write as _;
 
 use plugin_config::parse;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 const FILES: [(&str, &str); 7] = [
     ("document", include_str!("refused/document.txt")),

@@ -9,7 +9,7 @@ use crate::store::Location;
 
 /// Reads a store. Unlike clap's own parsers it does not print a value that it refuses.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LocationParser;
+pub(crate) struct LocationParser;
 
 impl TypedValueParser for LocationParser {
     type Value = Location;

@@ -16,8 +16,8 @@ pub struct Advertised {
 }
 
 impl Advertised {
-    /// A policy that lets nothing pass.
-    pub const BLOCKED: Self = Self { quota: 0, window_s: None };
+    /// A limit under which nothing passes.
+    pub const NOTHING: Self = Self { quota: 0, window_s: None };
 }
 
 impl From<&TokenBucket> for Advertised {
@@ -57,38 +57,45 @@ pub enum State {
         /// Microseconds until the cost fits, rounded up; `None` where it never does.
         wait_us: Option<u64>,
     },
+    /// The policy refused the request without counting it.
+    Closed(Closed),
+}
+
+/// Why a policy lets none of a client's requests pass, whatever they cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closed {
+    /// The client's limit is that.
+    Blocked,
+    /// The request lacks the identity that the policy insists on.
+    NoIdentity,
 }
 
 impl State {
-    /// The state of a policy that lets nothing pass.
-    pub const BLOCKED: Self = Self::Violated { remaining: 0, wait_us: None };
-
     /// The state of a bucket that let the request pass. `standing` is the one after the charge.
     ///
     /// The reset is the later of two moments: when the next unit comes back, and when a client that
     /// spends what is left evenly over the window has spent it.
     pub fn passed(bucket: &TokenBucket, standing: &Standing) -> Self {
-        let Advertised { quota, window_s } = Advertised::from(bucket);
-        let remaining = standing.remaining.min(bucket.capacity());
+        Self::shard_passed(bucket, bucket, standing)
+    }
+
+    /// The same of a bucket that is counted in shards, as the one that was charged, `part`, tells it: the others are
+    /// taken to stand as it does. It is an estimate; but nothing is told as full or as empty that is not so here, and
+    /// the next unit is the shard's own, which may take longer than one of the whole.
+    fn shard_passed(whole: &TokenBucket, part: &TokenBucket, standing: &Standing) -> Self {
+        let Advertised { quota, window_s } = Advertised::from(whole);
+        let of_part = u128::from(standing.remaining.min(part.capacity()));
+        // Both capacities are above zero. Rounded down: a client that is told too much is refused.
+        let remaining = of_part * u128::from(whole.capacity()) / u128::from(part.capacity());
         let window_us = u128::from(window_s.unwrap_or(0)) * 1_000_000;
-        let even_us = (u128::from(remaining) * window_us).div_ceil(u128::from(quota.max(1)));
-        Self::Passed { remaining, reset_us: next_unit_us(bucket, standing).max(saturated(even_us)) }
+        let even_us = (remaining * window_us).div_ceil(u128::from(quota.max(1)));
+        let reset_us = next_unit_us(part, standing).max(saturated(even_us));
+        Self::Passed { remaining: saturated(remaining), reset_us }
     }
 
-    /// The state of the whole, as one of its shards tells it: the others stand about as this one does.
-    fn scaled(self, whole: &TokenBucket, part: &TokenBucket) -> Self {
-        let scale = |remaining: u64| {
-            let scaled = u128::from(remaining) * u128::from(whole.capacity()) / u128::from(part.capacity());
-            saturated(scaled)
-        };
-        match self {
-            Self::Unknown => self,
-            Self::Passed { remaining, reset_us } => Self::Passed { remaining: scale(remaining), reset_us },
-            Self::Violated { remaining, wait_us } => Self::Violated { remaining: scale(remaining), wait_us },
-        }
-    }
-
-    /// The state of a bucket that refused the request.
+    /// The state of a bucket, or of a shard, that refused the request.
+    ///
+    /// A shard tells what it has left itself: of the whole there may seem to be enough for the cost.
     pub const fn violated(standing: &Standing) -> Self {
         let wait_us = match standing.fit {
             Fit::Now => Some(0),
@@ -118,14 +125,15 @@ impl<'a> Item<'a> {
             return None;
         }
         let (advertised, state) = match (&mark.terms, mark.standing) {
-            (Terms::Blocked | Terms::NoIdentity, _) => (Advertised::BLOCKED, State::BLOCKED),
+            (Terms::Blocked, _) => (Advertised::NOTHING, State::Closed(Closed::Blocked)),
+            (Terms::NoIdentity, _) => (Advertised::NOTHING, State::Closed(Closed::NoIdentity)),
             (Terms::Bucket { whole, .. }, None) => (Advertised::from(whole), State::Unknown),
             (Terms::Bucket { whole, part }, Some(standing)) => {
                 let state = match mark.outcome {
                     Outcome::Refused => State::violated(&standing),
-                    _ => State::passed(part, &standing),
+                    _ => State::shard_passed(whole, part, &standing),
                 };
-                (Advertised::from(whole), state.scaled(whole, part))
+                (Advertised::from(whole), state)
             }
         };
         Some(Self { name: &policy.name, advertised, state })
@@ -148,125 +156,4 @@ fn saturated(number: u128) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::bucket::Bucket;
-    use crate::policy::Limit;
-    use crate::time::Instant;
-
-    const START: Instant = Instant::from_micros(1_000_000_000);
-
-    fn bucket(capacity: u64, rate: &str) -> TokenBucket {
-        TokenBucket::new(capacity, rate.parse().unwrap()).unwrap()
-    }
-
-    fn advertised(capacity: u64, rate: &str) -> (u64, Option<u64>) {
-        let Advertised { quota, window_s } = Advertised::from(&bucket(capacity, rate));
-        (quota, window_s)
-    }
-
-    #[test]
-    fn a_bucket_is_advertised_with_the_seconds_that_fill_it() {
-        assert_eq!(advertised(100, "100/h"), (100, Some(3600)));
-        assert_eq!(advertised(10, "3/s"), (10, Some(4)));
-        assert_eq!(advertised(5, "5/s"), (5, Some(1)));
-        assert_eq!(advertised(1, "1/d"), (1, Some(86_400)));
-    }
-
-    #[test]
-    fn a_bucket_that_fills_in_under_a_second_is_advertised_per_second() {
-        assert_eq!(advertised(5, "100/s"), (100, Some(1)));
-        assert_eq!(advertised(1, "100/m"), (1, Some(1)));
-        assert_eq!(advertised(2, "200/m"), (3, Some(1)));
-        assert_eq!(advertised(1, "3601/h"), (1, Some(1)));
-        assert_eq!(advertised(1, "3600/h"), (1, Some(1)));
-        assert_eq!(advertised(1, "3599/h"), (1, Some(2)));
-    }
-
-    #[test]
-    fn a_full_bucket_has_no_next_unit() {
-        let quota = bucket(10, "3/s");
-        let standing = Bucket::full(&quota, START).standing(&quota, 1, START);
-        assert_eq!(next_unit_us(&quota, &standing), 0);
-    }
-
-    #[test]
-    fn the_next_unit_is_waited_for_where_nothing_is_left_to_spend() {
-        let quota = bucket(10, "10/m");
-        let empty = Bucket::full(&quota, START).charge(&quota, 10);
-        let now = START.after_micros(3_999_999);
-        let standing = empty.settle(&quota, now).standing(&quota, 1, now);
-        assert_eq!(State::passed(&quota, &standing), State::Passed { remaining: 0, reset_us: 2_000_001 });
-    }
-
-    #[test]
-    fn only_what_binds_is_told() {
-        let limit = bucket(10, "10/m");
-        let policy = |shadow| Policy { shadow, ..Policy::new("api", Limit::TokenBucket(limit)) };
-        let terms = Terms::Bucket { whole: limit, part: limit };
-        let mark = |outcome, remaining, fit| {
-            let standing = Standing { remaining, fit, full_us: 60_000_000 };
-            Mark { policy: 0, terms, outcome, standing: Some(standing) }
-        };
-        let refused = mark(Outcome::Refused, 0, Fit::After(7));
-        assert_eq!(Item::of(&policy(true), &refused), None);
-        let state = |mark: Mark| Item::of(&policy(false), &mark).unwrap().state;
-        for terms in [Terms::Blocked, Terms::NoIdentity] {
-            assert_eq!(state(Mark { terms, ..refused }), State::BLOCKED);
-        }
-        assert_eq!(state(refused), State::Violated { remaining: 0, wait_us: Some(7) });
-        let spared = mark(Outcome::Spared, 5, Fit::Now);
-        assert_eq!(state(spared), State::Passed { remaining: 5, reset_us: 36_000_000 });
-        let unprotected = Mark { policy: 0, terms, outcome: Outcome::Unprotected, standing: None };
-        assert_eq!(state(unprotected), State::Unknown);
-    }
-
-    #[test]
-    fn a_shard_tells_of_the_whole() {
-        let whole = bucket(100, "100/m");
-        let (part, _) = whole.shard(8, 1).unwrap();
-        let standing = Standing { remaining: 6, fit: Fit::Now, full_us: 30_000_000 };
-        let mark = Mark {
-            policy: 0,
-            terms: Terms::Bucket { whole, part },
-            outcome: Outcome::Admitted,
-            standing: Some(standing),
-        };
-        let policy = Policy::new("hot", Limit::TokenBucket(whole));
-        let item = Item::of(&policy, &mark).unwrap();
-        assert_eq!(item.advertised, Advertised { quota: 100, window_s: Some(60) });
-        let State::Passed { remaining, .. } = item.state else { panic!("it passed") };
-        assert_eq!(remaining, 46, "6 of 13 are 46 of 100");
-    }
-
-    proptest! {
-        #[test]
-        fn the_next_unit_is_never_early_and_at_most_a_microsecond_late(
-            capacity in 1_u64..10_000, count in 1_u64..5_000, spent in 0_u64..10_000, later_us in 0_u64..90_000_000,
-        ) {
-            let quota = bucket(capacity, &format!("{count}/m"));
-            let now = START.after_micros(later_us);
-            let state = Bucket::full(&quota, START).charge(&quota, spent.min(capacity)).settle(&quota, now);
-            let standing = state.standing(&quota, 1, now);
-            let claimed = next_unit_us(&quota, &standing);
-            if standing.remaining == capacity {
-                prop_assert_eq!(claimed, 0);
-            } else {
-                let Fit::After(exact) = state.standing(&quota, standing.remaining + 1, now).fit else {
-                    panic!("one more than what is left fits");
-                };
-                prop_assert!(claimed == exact || claimed == exact + 1, "{} for {}", claimed, exact);
-            }
-        }
-
-        #[test]
-        fn a_bucket_never_holds_more_than_is_advertised(capacity in 1_u64..50_000, count in 1_u64..1_000_000, unit in 0_usize..4) {
-            let quota = bucket(capacity, &format!("{count}/{}", ["s", "m", "h", "d"][unit]));
-            let advertised = Advertised::from(&quota);
-            prop_assert!(advertised.quota >= capacity);
-            prop_assert!(advertised.window_s.is_some_and(|window_s| window_s >= 1));
-        }
-    }
-}
+mod tests;

@@ -104,7 +104,8 @@ fn each_family_writes_its_own_fields() {
 
 #[test]
 fn a_blocked_policy_has_neither_window_nor_reset() {
-    let blocked = Item { name: "banned", advertised: Advertised::BLOCKED, state: State::BLOCKED };
+    let blocked =
+        Item { name: "banned", advertised: Advertised::NOTHING, state: State::Closed(Closed::Blocked) };
     let seen = written(&[Family::Draft11, DELTA], &[blocked], Verdict::Refuse, &[]);
     assert_eq!(seen.text("ratelimit-policy"), Some(r#""banned";q=0"#));
     assert_eq!(seen.text("ratelimit"), Some(r#""banned";r=0"#));

@@ -129,6 +129,7 @@ impl Told {
             }
             (Verdict::Admit, State::Passed { remaining, reset_us }) => (remaining, Some(reset_us)),
             (_, State::Violated { remaining, wait_us }) => (remaining, wait_us),
+            (_, State::Closed(_)) => (0, None),
         };
         // More left than the limit has would be read as an error.
         Some(Self { remaining: remaining.min(item.advertised.quota), reset_us })

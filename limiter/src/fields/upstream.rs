@@ -124,14 +124,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::fields::{Advertised, State};
+    use crate::fields::{Advertised, Closed, State};
 
     fn names_of(list: &[u8]) -> Vec<&[u8]> {
         members(list).collect()
     }
 
     fn item(name: &str) -> Item<'_> {
-        Item { name, advertised: Advertised::BLOCKED, state: State::BLOCKED }
+        Item { name, advertised: Advertised::NOTHING, state: State::Closed(Closed::Blocked) }
     }
 
     fn renamed(ours: &[&str], policies: &str, states: &str) -> Vec<String> {

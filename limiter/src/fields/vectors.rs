@@ -2,7 +2,8 @@
 
 use super::samples::{Recorded, asked, item};
 use super::*;
-use crate::answer::{Protocol, Refusal, Unavailable};
+use crate::answer::{LocalReply, Protocol, Refusal, Unavailable};
+use crate::policy::{Body, Response};
 
 const ALL: [Family; 3] = [Family::Draft11, Family::Draft06, Family::XRateLimit { reset: Reset::Epoch }];
 
@@ -18,6 +19,25 @@ struct Seen {
     epoch: Option<u64>,
     retry_after: Option<u64>,
     pushback: Option<String>,
+    /// The policies that a problem names.
+    violated: Vec<String>,
+}
+
+static PROBLEM: Response = Response { status: 429, body: Body::Problem, headers: Vec::new() };
+
+fn header(reply: &LocalReply, name: &str) -> Option<String> {
+    reply.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone().into_owned())
+}
+
+/// The type of a problem without its beginning, and the policies that it names.
+fn problem(reply: &LocalReply) -> (String, Vec<String>) {
+    assert_eq!(header(reply, "content-type").as_deref(), Some("application/problem+json"));
+    let body: serde_json::Value = serde_json::from_str(&reply.body).unwrap();
+    assert_eq!(body["status"], reply.status);
+    assert_eq!(body.get("retry_after").map(ToString::to_string), header(reply, "retry-after"));
+    let kind = body["type"].as_str().and_then(|kind| kind.split_once("http-problem-types#")).unwrap().1;
+    let names = body["violated-policies"].as_array().unwrap().iter();
+    (kind.to_owned(), names.map(|name| name.as_str().unwrap().to_owned()).collect())
 }
 
 fn see(items: &[Item<'_>], verdict: Verdict) -> Seen {
@@ -30,17 +50,25 @@ fn see(items: &[Item<'_>], verdict: Verdict) -> Seen {
     let delta = write_families(&[Family::XRateLimit { reset: Reset::Delta }], None);
     assert_eq!(all.triple("ratelimit"), delta.triple("x-ratelimit"), "the older families agree");
     let refusal = Refusal::of(items).filter(|_| verdict == Verdict::Refuse);
+    let replied = |protocol| Some(refusal.clone()?.reply(&PROBLEM, protocol));
+    let (http, grpc) = (replied(Protocol::Http), replied(Protocol::Grpc));
+    assert!(http.as_ref().is_none_or(|reply| reply.status == 429));
+    assert!(grpc.as_ref().is_none_or(|reply| reply.grpc_status == Some(8)));
+    let told = |name| {
+        let told = http.as_ref().and_then(|reply| header(reply, name));
+        assert_eq!(told, grpc.as_ref().and_then(|reply| header(reply, name)), "one wait for both protocols");
+        told
+    };
+    let problem = http.as_ref().map(problem);
+    assert!(problem.as_ref().is_none_or(|(kind, _)| kind == "quota-exceeded"));
     Seen {
         policy: all.text("ratelimit-policy").map(str::to_owned),
         state: all.text("ratelimit").map(str::to_owned),
         triple: all.triple("ratelimit"),
         epoch: all.text("x-ratelimit-reset").map(|reset| reset.parse().unwrap()),
-        retry_after: refusal.and_then(|refusal| refusal.retry_after_s()),
-        pushback: refusal.map(|refusal| {
-            let reply = refusal.reply(Protocol::Grpc);
-            assert_eq!(reply.grpc_status, Some(8));
-            reply.headers.into_iter().find(|(name, _)| *name == "grpc-retry-pushback-ms").unwrap().1
-        }),
+        retry_after: told("retry-after").map(|seconds| seconds.parse().unwrap()),
+        pushback: grpc.as_ref().and_then(|reply| header(reply, "grpc-retry-pushback-ms")),
+        violated: problem.map_or_else(Vec::new, |(_, violated)| violated),
     }
 }
 
@@ -61,7 +89,8 @@ fn assert_fields(seen: &Seen, policy: &str, state: &str, triple: &str, epoch: Op
 }
 
 #[track_caller]
-fn assert_refused(seen: &Seen, retry_after: Option<u64>, pushback: &str) {
+fn assert_refused(seen: &Seen, violated: &[&str], retry_after: Option<u64>, pushback: &str) {
+    assert_eq!(seen.violated, violated);
     assert_eq!(seen.retry_after, retry_after);
     assert_eq!(seen.pushback.as_deref(), Some(pushback));
 }
@@ -86,7 +115,7 @@ fn vector_03_the_next_request_is_refused() {
     let seen = see(&[item("default", 100, 60, violated(0, 11_600_000))], Verdict::Refuse);
     let (policy, state) = (r#""default";q=100;w=60"#, r#""default";r=0;t=12"#);
     assert_fields(&seen, policy, state, "100/0/12", Some(1_796_040_012));
-    assert_refused(&seen, Some(12), "11600");
+    assert_refused(&seen, &["default"], Some(12), "11600");
 }
 
 #[test]
@@ -94,7 +123,7 @@ fn vector_04_whole_seconds_are_not_rounded_up() {
     let seen = see(&[item("default", 100, 60, violated(0, 5_000_000))], Verdict::Refuse);
     let (policy, state) = (r#""default";q=100;w=60"#, r#""default";r=0;t=5"#);
     assert_fields(&seen, policy, state, "100/0/5", Some(1_796_040_006));
-    assert_refused(&seen, Some(5), "5000");
+    assert_refused(&seen, &["default"], Some(5), "5000");
 }
 
 #[test]
@@ -111,7 +140,7 @@ fn vector_06_a_part_of_a_unit_shortens_the_wait() {
     let seen = see(&[item], verdict);
     let (policy, state) = (r#""hourly";q=100;w=3600"#, r#""hourly";r=0;t=11"#);
     assert_fields(&seen, policy, state, "100/0/11", Some(1_796_040_011));
-    assert_refused(&seen, Some(11), "10400");
+    assert_refused(&seen, &["hourly"], Some(11), "10400");
 }
 
 #[test]
@@ -126,7 +155,7 @@ fn vector_08_a_cost_above_what_is_left_is_refused_with_what_is_left() {
     let (item, verdict) = asked("ops", 10, "10/m", 7, 0, 5);
     let seen = see(&[item], verdict);
     assert_fields(&seen, r#""ops";q=10;w=60"#, r#""ops";r=3;t=12"#, "10/3/12", Some(1_796_040_013));
-    assert_refused(&seen, Some(12), "12000");
+    assert_refused(&seen, &["ops"], Some(12), "12000");
 }
 
 #[test]
@@ -134,7 +163,7 @@ fn vector_09_a_cost_above_capacity_gets_no_time() {
     let (item, verdict) = asked("ops", 10, "10/m", 0, 0, 20);
     let seen = see(&[item], verdict);
     assert_fields(&seen, r#""ops";q=10;w=60"#, r#""ops";r=10"#, "10/10/-", None);
-    assert_refused(&seen, None, "-1");
+    assert_refused(&seen, &["ops"], None, "-1");
 }
 
 #[test]
@@ -144,7 +173,7 @@ fn vector_10_a_refusal_tells_of_the_violated_policy_only() {
     let seen = see(&items, Verdict::Refuse);
     let policy = r#""burst";q=10;w=1, "hour";q=1000;w=3600"#;
     assert_fields(&seen, policy, r#""burst";r=0;t=1"#, "10/0/1", Some(1_796_040_001));
-    assert_refused(&seen, Some(1), "400");
+    assert_refused(&seen, &["burst"], Some(1), "400");
     assert_eq!(Refusal::of(&items).unwrap().policy, "burst");
 }
 
@@ -158,7 +187,7 @@ fn vector_11_the_longest_of_several_waits_counts() {
     let policy = r#""minute";q=10;w=60, "day";q=1000;w=86400"#;
     let state = r#""minute";r=0;t=30, "day";r=0;t=4001"#;
     assert_fields(&seen, policy, state, "1000/0/4001", Some(1_796_044_001));
-    assert_refused(&seen, Some(4001), "4000100");
+    assert_refused(&seen, &["minute", "day"], Some(4001), "4000100");
     assert_eq!(Refusal::of(&items).unwrap().policy, "day");
 }
 
@@ -174,6 +203,9 @@ fn vector_13_quotes_and_backslashes_are_escaped() {
     let seen = see(&[item(r#"a"b\c"#, 10, 60, passed(1, 7_000_000))], Verdict::Admit);
     let (policy, state) = (r#""a\"b\\c";q=10;w=60"#, r#""a\"b\\c";r=1;t=7"#);
     assert_fields(&seen, policy, state, "10/1/7", Some(1_796_040_008));
+    let seen = see(&[item(r#"a"b\c"#, 10, 60, violated(1, 7_000_000))], Verdict::Refuse);
+    assert_fields(&seen, policy, state, "10/1/7", Some(1_796_040_008));
+    assert_refused(&seen, &[r#"a"b\c"#], Some(7), "7000");
 }
 
 #[test]
@@ -189,10 +221,16 @@ fn vector_15_an_outage_tells_no_state() {
     let seen = see(&items, Verdict::Unavailable { retry_after: Duration::from_secs(5) });
     assert_eq!(seen.policy.as_deref(), Some(r#""orders";q=10;w=60, "ip";q=5;w=1"#));
     assert_eq!((seen.state, seen.triple), (None, None));
-    let unavailable = Unavailable { policy: "orders", retry_after: Duration::from_secs(5) };
-    let reply = unavailable.reply(Protocol::Grpc);
-    assert_eq!((reply.status, reply.grpc_status), (503, Some(14)));
-    assert_eq!(reply.headers.first(), Some(&("retry-after", "5".to_owned())));
+    assert_eq!(seen.epoch, None);
+    let retry_after = Duration::from_secs(5);
+    let unavailable = Unavailable { policy: "orders", policies: vec!["orders"], retry_after };
+    let reply = unavailable.clone().reply(&PROBLEM, Protocol::Http);
+    assert_eq!((reply.status, header(&reply, "retry-after").as_deref()), (503, Some("5")));
+    assert_eq!(problem(&reply), ("temporary-reduced-capacity".to_owned(), vec!["orders".to_owned()]));
+    let reply = unavailable.reply(&PROBLEM, Protocol::Grpc);
+    assert_eq!(reply.grpc_status, Some(14));
+    assert_eq!(header(&reply, "retry-after").as_deref(), Some("5"));
+    assert_eq!(header(&reply, "grpc-retry-pushback-ms").as_deref(), Some("5000"));
 }
 
 #[test]

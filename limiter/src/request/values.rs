@@ -8,7 +8,7 @@ use super::{Attributes, cookie, cost, metadata, query};
 use crate::key::{Identity, store_key};
 use crate::matching::{PathMatch, normalize_host};
 use crate::path::normalize;
-use crate::policy::{Cost, CostSource, KeyPart, Limit, Policy, Scope, Source};
+use crate::policy::{Cost, CostSource, KeyPart, Limit, Plan, Policy, Scope, Source};
 
 /// What a request says under a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,11 +139,14 @@ impl<'a> Request<'a> {
     /// The limit that holds for this request: the one of its plan, or the policy's own.
     pub(crate) fn limit(&mut self, policy: &'a Policy) -> Limit {
         let Some(plan) = &policy.plan else { return policy.limit };
+        let name = self.plan_name(plan);
+        name.and_then(|name| plan.limit(name)).unwrap_or(policy.limit)
+    }
+
+    /// The name of the plan that the request has.
+    pub(crate) fn plan_name(&mut self, plan: &'a Plan) -> Option<&[u8]> {
         self.read_first(&plan.from);
-        let name = plan.from.iter().find_map(|source| self.known(source));
-        let position =
-            name.and_then(|name| plan.limits.binary_search_by(|(known, _)| known.as_bytes().cmp(name)).ok());
-        position.and_then(|at| plan.limits.get(at)).map_or(policy.limit, |(_, limit)| *limit)
+        plan.from.iter().find_map(|source| self.known(source))
     }
 
     /// Whether the request has all identities that a policy's key asks for.

@@ -128,7 +128,10 @@ impl Expect {
 
 /// Reads the sections of a file; `Err` says what is wrong with it, in a sentence.
 pub(crate) fn read(text: &str) -> Result<Vec<Section>, String> {
-    let sections: Vec<Section> = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
+    // Of YAML 1.1's words for true and false, as `no` and `n`, only these two are not text.
+    let options = serde_saphyr::options! { strict_booleans: true };
+    let sections: Vec<Section> =
+        serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())?;
     if sections.is_empty() {
         return Err("there is no section".to_owned());
     }

@@ -1,0 +1,105 @@
+//! What a first request is answered: the limiter's own decision over buckets that are all full.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use serde::Serialize;
+
+use crate::answer::{self, Protocol};
+use crate::decision::{Decision, Verdict};
+use crate::fields::{self, Family, Item, ResponseHeaders};
+use crate::limiter::{Limiter, RequestId, Step};
+use crate::policies::Policies;
+use crate::policy::{Policy, Sync};
+use crate::request::{Attributes, Given};
+use crate::table::{Conflict, Slots, Table};
+use crate::time::Instant;
+
+/// What a request is answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Answer {
+    /// The status of a refusal; nothing where the request goes on to upstream.
+    pub status: Option<u16>,
+    /// The header fields that are added or, in a refusal, all of them, in the order of their names.
+    pub headers: BTreeMap<String, String>,
+    /// The body of a refusal.
+    pub body: String,
+}
+
+/// Where one request is counted.
+const SLOTS: u32 = 64;
+
+/// The answer to a request that is the first that all buckets see. A reset that is told as a point in time counts
+/// from 1970.
+pub(super) fn first(policies: &Policies, families: &[Family], request: &Given) -> Answer {
+    // Counted here, a limit answers the first request as the store would.
+    let local = policies.iter().map(|policy| Policy { sync: Sync::Local, ..policy.clone() });
+    let Ok(local) = Policies::try_from(local.collect::<Vec<_>>()) else { return Answer::default() };
+    let table = Table::new(SLOTS, [0; 16]);
+    let mut limiter = Limiter::new(Rc::new(local), table, Duration::ZERO, "explain".to_owned());
+    let mut given = request.clone();
+    let (mut slots, mut effects) = (Memory::default(), Vec::new());
+    let now = Instant::from_micros(1_000_000);
+    match limiter.on_request(RequestId(0), &mut given, &mut slots, now, &mut effects) {
+        Step::Decided(decision) => told(&decision, policies, families, &mut given),
+        // Nothing waits where all is counted here.
+        Step::Waits => Answer::default(),
+    }
+}
+
+fn told(decision: &Decision, policies: &Policies, families: &[Family], request: &mut Given) -> Answer {
+    let protocol = Protocol::of(request.header("content-type").as_deref());
+    let mut told = Answer::default();
+    if decision.verdict != Verdict::Admit
+        && let Some(reply) = answer::reply(decision, policies, protocol)
+    {
+        told.status = Some(reply.status);
+        told.headers =
+            reply.headers.into_iter().map(|(name, value)| (name.to_owned(), value.into_owned())).collect();
+        told.body = reply.body.into_owned();
+    }
+    let marks = decision.marks.iter();
+    let items: Vec<Item<'_>> = marks.filter_map(|mark| Item::of(policies.get(mark.policy)?, mark)).collect();
+    if !items.is_empty() {
+        fields::write(
+            families,
+            &items,
+            decision.verdict,
+            Some(Duration::ZERO),
+            &mut Fields(&mut told.headers),
+        );
+    }
+    told
+}
+
+struct Fields<'a>(&'a mut BTreeMap<String, String>);
+
+impl ResponseHeaders for Fields<'_> {
+    fn get(&mut self, name: &'static str) -> Option<Vec<u8>> {
+        self.0.get(name).map(|value| value.clone().into_bytes())
+    }
+
+    fn set(&mut self, name: &'static str, value: &[u8]) {
+        self.0.insert(name.to_owned(), String::from_utf8_lossy(value).into_owned());
+    }
+
+    fn remove(&mut self, name: &'static str) {
+        self.0.remove(name);
+    }
+}
+
+/// Slots of nobody else.
+#[derive(Default)]
+struct Memory(BTreeMap<u32, (Vec<u8>, u32)>);
+
+impl Slots for Memory {
+    fn load(&mut self, slot: u32) -> Option<(Vec<u8>, u32)> {
+        self.0.get(&slot).cloned()
+    }
+
+    fn store(&mut self, slot: u32, bytes: &[u8], version: Option<u32>) -> Result<(), Conflict> {
+        self.0.insert(slot, (bytes.to_vec(), version.map_or(1, |version| version.wrapping_add(1))));
+        Ok(())
+    }
+}

@@ -1,0 +1,78 @@
+//! What is left to clients: who they are, which plan they have, what they cost, and how many paths there are.
+
+use limiter::matching::PathMatch;
+use limiter::policy::{Cost, KeyPart, Policy, Scope, Source};
+
+use super::subject::{Subject, buckets, key};
+use super::{Concern, Warning};
+use crate::Config;
+use crate::error::Remedy;
+use crate::place::Step;
+
+const ANY_PATH: &str = "match a template such as {\"template\": \"/users/{id}\"}, or leave \"path\" out";
+const MADE_UP: &str =
+    "add a policy with the key [\"ip\"], unless what is made up is refused before it comes here";
+const CHOSEN: &str =
+    "use \"claim\" or \"metadata\", unless what stands before the filter sets or removes what clients send";
+
+pub(super) fn warn(subject: &Subject<'_>, config: &Config, warnings: &mut Vec<Warning>) {
+    let policy = subject.policy;
+    if let Some(plan) = &policy.plan
+        && plan.from.iter().any(is_written_by_clients)
+    {
+        let steps = [key("plan"), key("from")];
+        warnings.push(subject.warning(&steps, None, Concern::ChosenPlan, Remedy::Do(CHOSEN)));
+    }
+    if subject.smallest_capacity().is_none() {
+        return;
+    }
+    let path = policy.key.iter().position(|part| *part == KeyPart::Scope(Scope::Path));
+    if let Some(index) = path
+        && !matches!(policy.matcher.conditions.path, Some(PathMatch::Template(_) | PathMatch::Exact(_)))
+    {
+        let steps = [key("key"), Step::Index(index)];
+        warnings.push(subject.warning(&steps, None, Concern::AnyPath, Remedy::Do(ANY_PATH)));
+    }
+    if is_made_up(policy) && !config.policies.iter().any(holds_by_address) {
+        warnings.push(subject.warning(&[key("key")], None, Concern::MadeUp, Remedy::Do(MADE_UP)));
+    }
+    warn_of_cost(subject, warnings);
+}
+
+fn warn_of_cost(subject: &Subject<'_>, warnings: &mut Vec<Warning>) {
+    let (Cost::Told(told), Some(capacity)) = (&subject.policy.cost, subject.smallest_capacity()) else {
+        return;
+    };
+    if told.max > capacity {
+        let steps = [key("cost"), key("max")];
+        let remedy = Remedy::AtMostOr(capacity, "a greater capacity");
+        let default = told.max.to_string();
+        warnings.push(subject.warning(&steps, Some(&default), Concern::NeverFits { capacity }, remedy));
+    }
+}
+
+const fn is_written_by_clients(source: &Source) -> bool {
+    matches!(source, Source::Header(_) | Source::Cookie(_) | Source::Query(_))
+}
+
+/// Whether clients can make up who they are.
+fn is_made_up(policy: &Policy) -> bool {
+    identities(policy).any(|sources| sources.iter().any(is_written_by_clients))
+}
+
+/// Whether a policy limits by addresses what any identity lets pass.
+fn holds_by_address(policy: &Policy) -> bool {
+    let mut identities = identities(policy).peekable();
+    let has_some = identities.peek().is_some();
+    has_some
+        && identities.all(|sources| *sources == [Source::Ip])
+        && !policy.shadow
+        && buckets(policy).next().is_some()
+}
+
+fn identities(policy: &Policy) -> impl Iterator<Item = &Vec<Source>> {
+    policy.key.iter().filter_map(|part| match part {
+        KeyPart::Identity(sources) => Some(sources),
+        KeyPart::Scope(_) => None,
+    })
+}
