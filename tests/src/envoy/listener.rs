@@ -86,7 +86,7 @@ impl Listener {
             "max_request_headers_kb": 96,
             // How long a connection that says `connection: close` lingers after its last byte; the
             // default is a second, which every raw request would wait for.
-            "delayed_close_timeout": "0.05s",
+            "delayed_close_timeout": "0s",
             "stream_idle_timeout": place.stream_idle_timeout,
             "access_log": place.access_log.iter().map(|path| access_log(path)).collect::<Vec<_>>(),
             "http_filters": filters,

@@ -20,7 +20,6 @@ fn spellings(path: &str) -> Vec<String> {
         format!("/x/..{path}"),
         format!("/x/y/../..{path}"),
         format!("/..{path}"),
-        format!("/x//..{path}"),
         format!("/%2e{path}"),
         format!("/%2E/.{path}"),
         format!("/x/%2e%2e{path}"),
@@ -90,6 +89,8 @@ async fn what_only_looks_alike_is_another_path() {
             "/orders.",
             "/orders%20",
             "/orders;a",
+            // Dots are resolved before slashes are merged, as Envoy does it.
+            "/x//../orders",
         ] {
             let answer = door.send(other, &["x-client: a"]).await;
             let told = (answer.status, answer.header("ratelimit-policy"));
