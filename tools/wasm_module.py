@@ -2,11 +2,11 @@
 """Makes of a built module the one that Envoy loads: wasm_module.py BUILT SHIPPED.
 
 What a module exports, Envoy calls, for every request, whether there is anything to do or not. The SDK
-exports every callback that there is and the linker has no way to leave some out, so it is done here, by
-taking names out of the export section.
+exports every callback that there is. tools/wasm-link leaves out what is not to be called; should a name be
+left, it is taken out of the export section here.
 
-The names of functions, which Envoy prints when the module traps, are written as people read them. That
-takes a hash off each, and so a tenth off the module.
+The names of functions, which Envoy prints when the module traps, are kept of Tidegate's own crates, whose
+functions a backtrace is read for, and written as people read them: all names would be an eighth of the module.
 
 Checked are its exports, so that a new one is noticed; its imports, since one that the host does not know
 makes Envoy refuse the whole module; and its size: every proxy fetches, keeps and compiles it. All of
@@ -64,6 +64,9 @@ WASI = """
 EXPORTS, UNUSED = set(EXPORTS.split()), set(UNUSED.split())
 IMPORTS = {("env", "proxy_" + name) for name in PROXY.split()}
 IMPORTS |= {("wasi_snapshot_preview1", name) for name in WASI.split()}
+
+# A path of a function in, or a generic one for, a crate of this workspace.
+OWN = re.compile(r"\b(tidegate|limiter|plugin_config)\b")
 
 HEADER = b"\0asm\1\0\0\0"
 CUSTOM_SECTION = 0
@@ -176,7 +179,7 @@ def readable(symbol):
 
 
 def name_section(content):
-    """A custom section; that of names with the functions' names readable."""
+    """A custom section; that of names with our functions' names alone, readable."""
     reader = Reader(content)
     if reader.name() != "name":
         return content
@@ -185,9 +188,9 @@ def name_section(content):
         kind, names = reader.byte(), reader.take(reader.number())
         if kind == FUNCTION_NAMES:
             entries = Reader(names)
-            count = entries.number()
-            named = (number(entries.number()) + name(readable(entries.name())) for _ in range(count))
-            names = number(count) + b"".join(named)
+            named = [(entries.number(), readable(entries.name())) for _ in range(entries.number())]
+            named = [number(index) + name(path) for index, path in named if OWN.search(path)]
+            names = number(len(named)) + b"".join(named)
         written += bytes([kind]) + number(len(names)) + names
     return bytes(written)
 

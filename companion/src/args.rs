@@ -30,13 +30,9 @@ pub struct Args {
 pub enum Command {
     /// Serve takes over HTTP/1.1 and HTTP/2 until SIGTERM or SIGINT.
     Serve(Serve),
-    /// Check a plugin configuration as the filter would, and say all that is wrong with it.
+    /// Check configurations as the filter would, and say all that is wrong with them, and where.
     #[command(after_help = CHECK_STATUS)]
-    Check {
-        /// The configuration: the JSON that goes into Envoy under `configuration.value`; `-` reads it from
-        /// standard input.
-        file: PathBuf,
-    },
+    Check(Check),
     /// Explain what a configuration makes of one request: which policies apply and why the others do not, the key, the
     /// limit and the cost, and what it is answered.
     #[command(after_help = EXPLAIN_HELP)]
@@ -54,9 +50,36 @@ Exit status:
 
 const CHECK_STATUS: &str = "\
 Exit status:
-  0  the configuration is valid
-  1  it is not; every error is on standard error
-  2  there is nothing to check: the file cannot be read, or the command line is wrong";
+  0  the configurations are valid
+  1  one is not; with --format text, every error is on standard error
+  2  else, there is nothing to check: a file cannot be read or has no configuration of the filter, or the
+     command line is wrong";
+
+/// What to check.
+#[derive(Debug, clap::Args)]
+pub struct Check {
+    /// The configuration's JSON, or what it stands in: a configuration of Envoy, in YAML or JSON, or resources
+    /// of Istio (`WasmPlugin`) or Envoy Gateway (`EnvoyExtensionPolicy`); `-` reads it from standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// How to print what is found: for people, or one JSON document on standard output.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: CheckFormat,
+
+    /// End with 1 where there are warnings, too.
+    #[arg(long)]
+    pub deny_warnings: bool,
+}
+
+/// How findings look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CheckFormat {
+    /// For people.
+    Text,
+    /// For machines.
+    Json,
+}
 
 /// How to serve.
 #[derive(Debug, clap::Args)]
@@ -131,7 +154,7 @@ mod tests {
         let line = ["tidegate", "serve"].into_iter().chain(options);
         match Args::try_parse_from(line).map_err(|error| error.to_string())?.command {
             Command::Serve(serve) => Ok(serve),
-            Command::Check { .. } | Command::Explain(_) => panic!("serve was asked for"),
+            Command::Check(_) | Command::Explain(_) => panic!("serve was asked for"),
         }
     }
 
@@ -156,7 +179,9 @@ mod tests {
     #[test]
     fn the_help_of_check_tells_its_exit_statuses() {
         let help = Args::try_parse_from(["tidegate", "check", "--help"]).unwrap_err().to_string();
-        for line in ["  0  the configuration is valid", "  1  it is not;", "  2  there is nothing to check"] {
+        for line in
+            ["  0  the configurations are valid", "  1  one is not;", "  2  else, there is nothing to check"]
+        {
             assert!(help.contains(line), "{help}");
         }
     }

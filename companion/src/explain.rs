@@ -4,21 +4,18 @@ mod now;
 mod request;
 mod text;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use limiter::explain::{Explanation, explain};
-use plugin_config::Config;
 use serde::Serialize;
 
+use crate::check;
 use crate::store::{Location, Store};
 
 pub use now::Now;
 pub use request::{DescribedError, Field, MetadataEntry, Target};
-
-/// The exit status where the configuration is not valid.
-const INVALID: u8 = 1;
 
 /// The exit status where there is nothing to explain.
 const UNREADABLE: u8 = 2;
@@ -103,7 +100,7 @@ const STORE_TIMEOUT: Duration = Duration::from_secs(3);
 /// where there is nothing to explain or the store does not answer.
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "the answer to a command line")]
 pub fn run(args: &Explain) -> ExitCode {
-    let config = match configuration(&args.config) {
+    let config = match check::configuration(&args.config) {
         Ok(config) => config,
         Err(status) => return status,
     };
@@ -127,18 +124,6 @@ pub fn run(args: &Explain) -> ExitCode {
         },
     }
     ExitCode::SUCCESS
-}
-
-#[expect(clippy::print_stderr, reason = "the answer to a command line")]
-fn configuration(file: &Path) -> Result<Config, ExitCode> {
-    let bytes = std::fs::read(file).map_err(|error| {
-        eprintln!("{}: {error}", file.display());
-        ExitCode::from(UNREADABLE)
-    })?;
-    plugin_config::parse(&bytes).map_err(|errors| {
-        eprintln!("{errors}");
-        ExitCode::from(INVALID)
-    })
 }
 
 fn ask(location: &Location, explanation: &Explanation) -> Result<Vec<Option<Now>>, String> {

@@ -15,7 +15,7 @@ const CANNOT_START: u8 = 2;
 
 fn main() -> ExitCode {
     match Args::try_parse() {
-        Ok(Args { command: Command::Check { file } }) => check::run(&file),
+        Ok(Args { command: Command::Check(check) }) => check::run(&check),
         Ok(Args { command: Command::Explain(args) }) => explain::run(&args),
         Ok(Args { command: Command::Serve(serve) }) => run(&serve),
         Err(error) => wrong(&error),

@@ -46,12 +46,13 @@ fn an_invalid_configuration_ends_with_1_and_a_missing_file_with_2() {
 }
 
 #[test]
-fn envoys_yaml_is_told_where_the_json_stands() {
+fn of_several_files_an_error_outweighs_one_with_nothing_to_check() {
     let yaml = concat!(env!("CARGO_MANIFEST_DIR"), "/../envoy/demo.yaml");
-    let (code, printed) = run(&["check", yaml], &[], "");
-    assert_eq!(code, Some(1));
-    let hint = "this looks like YAML; check the JSON alone that stands in it under configuration.value";
-    assert_eq!(printed, format!("{yaml}: {hint}\n"));
+    let (code, printed) = run(&["check", yaml, "-"], &[], VALID);
+    assert_eq!((code, printed), (Some(0), format!("{yaml}: ok, 3 policies\n-: ok, 1 policy\n")));
+    assert_eq!(run(&["check", yaml, "-", "/no/such/file"], &[], "apiVersion: v1").0, Some(2));
+    assert_eq!(run(&["check", "-", "/no/such/file"], &[], "{}").0, Some(1));
+    assert_eq!(run(&["check"], &[], "").0, Some(2));
 }
 
 #[test]

@@ -46,7 +46,7 @@ pub(crate) fn read(
 
 fn source(spot: &Spot<'_>, fields: &Fields<'_>, report: &mut Report) -> Result<CostSource, Reported> {
     match (fields.optional("header"), fields.optional("query"), fields.reported()) {
-        (Some(spot), None, _) => source::header(&spot, report).map(CostSource::Header),
+        (Some(spot), None, _) => source::header(&spot, &[], report).map(CostSource::Header),
         (None, Some(spot), _) => source::query(&spot, report).map(CostSource::Query),
         (Some(_), Some(_), _) => {
             Err(spot.refuse(Problem::SeveralForms, Remedy::Do("keep \"header\" or \"query\""), report))

@@ -21,6 +21,13 @@ const PART: &str = "use \"ip\", \"method\", \"path\", \"route\", \"host\" or an 
 pub(crate) const MISSING: &str = FORM;
 
 const PARTS: Words = Words::new(&["ip", "method", "path", "route", "host"]);
+const PART_OBJECTS: Words = Words::new(&source::WITH_FIRST).elsewhere(&[
+    ("ip", source::IP_WORD),
+    ("method", "use \"method\" alone, as a string in place of the object"),
+    ("path", "use \"path\" alone, as a string in place of the object"),
+    ("route", "use \"route\" alone, as a string in place of the object"),
+    ("host", "use \"host\" alone, as a string in place of the object"),
+]);
 const ON_MISSING: Words = Words::new(&["anonymous", "skip", "deny"]);
 const ON_MISSING_FORM: &str = "use \"anonymous\", \"skip\" or \"deny\"";
 const NO_IDENTITY: &str = "remove it, or ask for an identity in \"key\": without one none can be missing";
@@ -39,7 +46,7 @@ fn part(spot: &Spot<'_>, report: &mut Report) -> Result<KeyPart, Reported> {
             "host" => KeyPart::Scope(Scope::Host),
             _ => KeyPart::Identity(vec![Source::Ip]),
         }),
-        Node::Object(_) => source::read(spot, PART, report).map(KeyPart::Identity),
+        Node::Object(_) => source::read(spot, &PART_OBJECTS, PART, report).map(KeyPart::Identity),
         _ => Err(spot.wrong_type(Type::Form, PART, report)),
     }
 }

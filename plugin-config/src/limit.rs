@@ -87,6 +87,10 @@ fn meant(text: &str) -> Option<String> {
     let text = text.trim();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (count, rest) = text.split_at_checked(digits)?;
+    // Another number would be lost.
+    if !rest.chars().all(|char| char.is_ascii_alphabetic() || matches!(char, ' ' | '/' | '_')) {
+        return None;
+    }
     let words = rest.split(|char: char| !char.is_ascii_alphabetic()).filter(|word| !word.is_empty());
     let mut units = words.filter(|word| !FILLERS.iter().any(|filler| word.eq_ignore_ascii_case(filler)));
     let (word, None) = (units.next()?, units.next()) else { return None };

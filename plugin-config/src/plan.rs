@@ -21,6 +21,7 @@ const FROM: &str = "use an object such as {\"header\": \"x-plan\"}, with \"heade
                     \"metadata\" or \"first\"";
 const LIMITS: &str = "use an object of limits by the names of plans, such as {\"internal\": \"unlimited\"}";
 const NAME: &str = "use 1 to 128 bytes for the name of a plan";
+const SOURCES: Words = Words::new(&source::WITH_FIRST);
 const WORDS: Words = Words::new(&["from", "limits"]);
 
 pub(crate) fn read(spot: &Spot<'_>, report: &mut Report) -> Result<Plan, Reported> {
@@ -40,7 +41,7 @@ pub(crate) fn is_counted(node: Option<&Node>) -> bool {
 
 fn from(spot: &Spot<'_>, report: &mut Report) -> Result<Vec<Source>, Reported> {
     match spot.node {
-        Node::Object(_) => source::read(spot, FROM, report),
+        Node::Object(_) => source::read(spot, &SOURCES, FROM, report),
         // An address is nobody's plan.
         _ => Err(spot.wrong_type(Type::Object, FROM, report)),
     }
@@ -57,10 +58,12 @@ fn limits(spot: &Spot<'_>, report: &mut Report) -> Result<Vec<(String, Limit)>, 
             Err(spot.refuse(Problem::BadKey, Remedy::Do(NAME), report))
         };
         match (name, limit::read(&spot, report)) {
-            (Ok(name), Ok(limit)) => limits.push((name.to_owned(), limit)),
+            (Ok(name), Ok(limit)) => {
+                let index = limits.partition_point(|(other, _): &(String, Limit)| other.as_str() < name);
+                limits.insert(index, (name.to_owned(), limit));
+            }
             (Err(error), _) | (_, Err(error)) => reported = Some(error),
         }
     }
-    limits.sort_by(|(one, _): &(String, Limit), (other, _)| one.cmp(other));
     reported.map_or(Ok(limits), Err)
 }

@@ -20,10 +20,10 @@ pub const MAX_HEADERS: usize = 16;
 const FORM: &str = "use an object such as {\"status\": 429, \"body\": \"problem\"}";
 const STATUS: &str = "use 400 to 499, such as 429";
 const BODY: &str = "use \"json\", \"problem\", \"none\" or {\"text\": \"Too many requests\"}";
-const TEXT: &str = "use 4096 bytes or less";
+const TEXT: &str = "use a text of 4096 bytes or less";
 const HEADERS: &str = "use an object such as {\"x-reason\": \"rate limit\"}";
 const HEADER: &str = "use the name of a header, such as \"x-reason\"";
-const VALUE: &str = "use 1024 or less printable ASCII characters";
+const VALUE: &str = "use a text of at most 1024 printable ASCII characters";
 const WORDS: Words = Words::new(&["status", "body", "headers"]);
 const BODIES: Words = Words::new(&["json", "problem", "none"]);
 const BODY_OBJECTS: Words = Words::new(&["text"]).elsewhere(&[
@@ -50,7 +50,7 @@ pub(crate) fn read(spot: &Spot<'_>, report: &mut Report) -> Result<Response, Rep
 }
 
 fn status(spot: &Spot<'_>, report: &mut Report) -> Result<u16, Reported> {
-    let number = spot.positive_up_to((*STATUSES.end()).into(), STATUS, report)?;
+    let number = spot.positive(STATUS, report)?;
     let status = u16::try_from(number).ok().filter(|status| STATUSES.contains(status));
     status.ok_or_else(|| spot.refuse(Problem::OutOfRange, Remedy::Do(STATUS), report))
 }

@@ -86,12 +86,10 @@ impl Shown {
 
     /// A great number is shown with an exponent, so that it is short.
     fn float(&mut self, number: f64) {
-        let text = if number == 0.0 || (1e-6..1e16).contains(&number.abs()) {
-            number.to_string()
-        } else {
-            format!("{number:e}")
-        };
-        self.push(&text);
+        // What JSON is written with is here anyway, and what the standard library formats with is not.
+        let text = serde_json::to_string(&number).unwrap_or_default();
+        let text = text.replace("e+", "e");
+        self.push(text.strip_suffix(".0").unwrap_or(&text));
     }
 
     fn quoted(&mut self, text: &str) {

@@ -18,7 +18,7 @@ pub const MIN_STEPS: usize = 2;
 /// The most bytes of a step, and of a query parameter's name.
 pub const MAX_NAME_BYTES: usize = 128;
 
-/// Sources that are objects, `first` aside.
+/// The same without `first`.
 const OBJECTS: [&str; 5] = [HEADER, "cookie", "query", "claim", "metadata"];
 const HEADER: &str = "header";
 const SOURCE: &str = "use \"ip\" or an object such as {\"header\": \"x-api-key\"}, with \"header\", \"cookie\", \
@@ -27,12 +27,16 @@ const SOURCES: &str = "use a list such as [{\"header\": \"x-api-key\"}, \"ip\"]"
 const TEXTS: Words = Words::new(&["ip"]);
 const SOURCE_OBJECTS: Words =
     Words::new(&OBJECTS).elsewhere(&[("ip", IP_WORD), ("first", "write its sources here")]);
-/// What a source that is an object may be where `first` may stand too.
-pub(crate) const WITH_FIRST: Words =
-    Words::new(&[HEADER, "cookie", "query", "claim", "metadata", "first"]).elsewhere(&[("ip", IP_WORD)]);
-const IP_WORD: &str = "use \"ip\" alone, as a string in place of the object";
+/// Sources that are objects.
+pub(crate) const WITH_FIRST: [&str; 6] = [HEADER, "cookie", "query", "claim", "metadata", "first"];
+pub(crate) const IP_WORD: &str = "use \"ip\" alone, as a string in place of the object";
 
 const HEADER_NAME: &str = "use the name of a header, such as \"x-api-key\"";
+const PSEUDO: [(&str, &str); 3] = [
+    (":path", "use \"path\" as a part of the key"),
+    (":method", "use \"method\" as a part of the key"),
+    (":authority", "use \"host\" as a part of the key"),
+];
 const COOKIE_NAME: &str = "use the name of a cookie, such as \"session\"";
 const QUERY_NAME: &str = "use the name of a parameter, such as \"api_key\", of 1 to 128 bytes";
 const CLAIM: &str =
@@ -40,13 +44,14 @@ const CLAIM: &str =
 const METADATA: &str = "use a list of 2 to 8: the namespace and the key, as in [\"com.example\", \"tenant\"]";
 const STEP: &str = "use a text of 1 to 128 bytes without NUL";
 
-/// The sources of an object with one of [`WITH_FIRST`]; `form` says what may stand there.
+/// The sources of an object with one of the `words`, which are [`WITH_FIRST`]; `form` says what may stand there.
 pub(crate) fn read(
     spot: &Spot<'_>,
+    words: &'static Words,
     form: &'static str,
     report: &mut Report,
 ) -> Result<Vec<Source>, Reported> {
-    let (kind, spot) = spot.form(&WITH_FIRST, form, report)?;
+    let (kind, spot) = spot.form(words, form, report)?;
     if kind != "first" {
         return Ok(vec![object(kind, &spot, report)?]);
     }
@@ -67,7 +72,7 @@ fn source(spot: &Spot<'_>, report: &mut Report) -> Result<Source, Reported> {
 
 fn object(kind: &str, spot: &Spot<'_>, report: &mut Report) -> Result<Source, Reported> {
     Ok(match kind {
-        HEADER => Source::Header(header(spot, report)?),
+        HEADER => Source::Header(header(spot, &PSEUDO, report)?),
         "cookie" => Source::Cookie(token::read(spot, COOKIE_NAME, report)?.to_owned()),
         "query" => Source::Query(query(spot, report)?),
         "claim" => Source::Claim(way(spot, CLAIM, report)?),
@@ -75,15 +80,15 @@ fn object(kind: &str, spot: &Spot<'_>, report: &mut Report) -> Result<Source, Re
     })
 }
 
-/// A header's name in lower case, as HTTP/2 and Envoy know it.
-pub(crate) fn header(spot: &Spot<'_>, report: &mut Report) -> Result<String, Reported> {
+/// A header's name in lower case, as HTTP/2 and Envoy know it; `pseudo` are remedies for pseudo headers.
+pub(crate) fn header(
+    spot: &Spot<'_>,
+    pseudo: &[(&str, &'static str)],
+    report: &mut Report,
+) -> Result<String, Reported> {
     if let Some(name) = spot.node.as_text().filter(|name| name.starts_with(':')) {
-        let remedy = match name {
-            ":path" => "use \"path\" as a part of the key",
-            ":method" => "use \"method\" as a part of the key",
-            ":authority" => "use \"host\" as a part of the key",
-            _ => HEADER_NAME,
-        };
+        let remedy =
+            pseudo.iter().find(|(pseudo, _)| *pseudo == name).map_or(HEADER_NAME, |(_, remedy)| remedy);
         return Err(spot.refuse(Problem::PseudoHeader, Remedy::Do(remedy), report));
     }
     token::read(spot, HEADER_NAME, report).map(str::to_ascii_lowercase)

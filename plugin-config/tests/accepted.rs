@@ -4,12 +4,11 @@
 use std::time::Duration;
 
 use limiter::fields::{Family, Reset};
-use limiter::matching::{Conditions, Match, PathMatch};
-use limiter::policies::Policies;
-use limiter::policy::{Cost, KeyPart, Limit, OnFailure, Policy, Scope, Source, Sync};
+use limiter::matching::{Match, PathMatch};
+use limiter::policy::{Cost, KeyPart, Limit, OnFailure, Policy, Source, Sync};
 use limiter::quota::TokenBucket;
 use limiter::table::Table;
-use plugin_config::{Companion, Config, DEFAULT_SLOTS, DEFAULT_TIMEOUT, MAX_SLOTS, parse};
+use plugin_config::{Config, DEFAULT_SLOTS, DEFAULT_TIMEOUT, MAX_SLOTS, parse};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
@@ -35,52 +34,6 @@ fn sync(rest: &str) -> Sync {
 
 fn header(name: &str) -> Source {
     Source::Header(name.into())
-}
-
-fn of(conditions: Conditions) -> Match {
-    Match { conditions, except: None }
-}
-
-#[test]
-fn a_whole_configuration_gives_its_policies() {
-    let expected = Config {
-        companion: Some(Companion { cluster: "tidegate".into(), timeout: Duration::from_millis(20) }),
-        families: vec![Family::Draft11, Family::XRateLimit { reset: Reset::Delta }],
-        slots: DEFAULT_SLOTS,
-        policies: Policies::try_from(vec![
-            Policy {
-                key: vec![KeyPart::Identity(vec![Source::Ip])],
-                ..Policy::new("per-ip", bucket(100, "100/m"))
-            },
-            Policy {
-                matcher: of(Conditions {
-                    path: Some(PathMatch::Prefix("/api/".into())),
-                    ..Conditions::default()
-                }),
-                key: vec![KeyPart::Identity(vec![header("x-api-key"), Source::Ip])],
-                cost: Cost::Fixed(5),
-                sync: Sync::Exact(OnFailure::Open),
-                shadow: true,
-                ..Policy::new("per-key", bucket(1000, "1000/h"))
-            },
-            Policy {
-                matcher: of(Conditions {
-                    methods: vec!["POST".into()],
-                    path: Some(PathMatch::Exact("/orders".into())),
-                    ..Conditions::default()
-                }),
-                key: vec![
-                    KeyPart::Identity(vec![header("x-api-key")]),
-                    KeyPart::Scope(Scope::Method),
-                    KeyPart::Scope(Scope::Path),
-                ],
-                sync: Sync::Exact(OnFailure::Closed { retry_after: Duration::from_secs(5) }),
-                ..Policy::new("orders", bucket(10, "10/m"))
-            },
-        ])
-        .unwrap(),
-    };
-    assert_eq!(config(include_str!("accepted/whole.json")), expected);
 }
 
 #[test]

@@ -24,7 +24,17 @@ impl Dice {
 
 /// Every error says where, and shows nothing that is long or disturbs a terminal.
 fn check(bytes: &[u8], seed: u64) -> bool {
-    let Err(errors) = parse(bytes) else { return true };
+    let errors = match plugin_config::check(bytes) {
+        Ok((_, warnings)) => {
+            for warning in warnings {
+                let text = warning.to_string();
+                assert!(text.len() < 1000 && !text.chars().any(char::is_control), "seed {seed}: {text:?}");
+            }
+            assert!(parse(bytes).is_ok(), "seed {seed}");
+            return true;
+        }
+        Err(errors) => errors,
+    };
     assert!(errors.iter().count() > 0, "seed {seed}");
     for error in &errors {
         let text = error.to_string();
@@ -120,6 +130,15 @@ fn some_value(dice: &mut Dice) -> Value {
         json!("99999999999999999999d"),
         json!("99999999999999999999/s"),
         json!("/%"),
+        json!("/{id}"),
+        json!("/a/*"),
+        json!("(a|b)+[^c]"),
+        json!("*.example.com"),
+        json!("10.0.0.0/8"),
+        json!("unlimited"),
+        json!("blocked"),
+        json!("skip"),
+        json!(64),
         json!("/../é"),
         json!("\u{1b}[2J\u{202e}'\"\\"),
         json!("x".repeat(5_000)),
@@ -128,6 +147,11 @@ fn some_value(dice: &mut Dice) -> Value {
         json!(["ip", "ip"]),
         json!({"header": "x"}),
         json!({"first": ["ip"]}),
+        json!({"claim": ["payload", "sub"]}),
+        json!({"x": "blocked"}),
+        json!({"present": true}),
+        json!({"text": "x"}),
+        json!({"regex": "(("}),
         json!({"token_bucket": {"capacity": 1, "rate": "1/s"}}),
         json!([[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]),
     ];

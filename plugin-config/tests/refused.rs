@@ -9,13 +9,16 @@ use plugin_config::parse;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 10] = [
     ("document", include_str!("refused/document.txt")),
     ("state", include_str!("refused/state.txt")),
     ("policy", include_str!("refused/policy.txt")),
     ("match", include_str!("refused/match.txt")),
     ("key", include_str!("refused/key.txt")),
     ("limit", include_str!("refused/limit.txt")),
+    ("plan", include_str!("refused/plan.txt")),
+    ("cost", include_str!("refused/cost.txt")),
+    ("response", include_str!("refused/response.txt")),
     ("sync", include_str!("refused/sync.txt")),
 ];
 

@@ -50,7 +50,7 @@ mod upstream;
 mod wait;
 
 pub use answer::{Answer, client, client_of_http2};
-pub use check::check;
+pub use check::{check, check_lines};
 pub use companion::{Companion, CompanionBuilder};
 pub use envoy::{
     CompanionAt, Delivery, Envoy, EnvoyBuilder, Listener, Memory, Overhead, Refused, Timed, slowest,

@@ -1,6 +1,6 @@
 //! What the documentation shows is what happens.
 
-use harness::{Companion, check};
+use harness::{Companion, check, check_lines};
 use serde_json::{Value, json};
 
 const README: &str = include_str!("../../README.md");
@@ -24,11 +24,20 @@ async fn the_readme_shows_a_take_and_its_answer() {
 #[test]
 fn the_readme_shows_what_check_says() {
     let shown = between(README, "$ dist/tidegate check policies.json\n", "```");
-    let configuration = json!({ "policies": [
-        { "name": "a", "key": ["ip"], "limit": { "token_bucket": { "capacity": 0, "rate": "1/s" } }, "sync": "local" },
-        { "name": "b", "key": ["ip"], "limt": "blocked", "sync": "local" },
-    ] });
-    assert_eq!(check(configuration.to_string().as_bytes()), (Some(1), shown.to_owned()));
+    let configuration = r#"{
+  "policies": [
+    { "name": "per-ip",
+      "key": ["ip"],
+      "limit": { "token_bucket": { "capacity": 0, "rate": "100/m" } },
+      "sync": "local" },
+
+    { "name": "orders",
+      "key": [{ "header": "x-api-key" }, "method"],
+      "limt": "blocked" }
+  ]
+}
+"#;
+    assert_eq!(check(configuration.as_bytes()), (Some(1), shown.to_owned()));
 }
 
 #[test]
@@ -39,13 +48,13 @@ fn what_is_listed_as_not_yet_is_refused_as_that() {
         let (place, names) = row[2..].split_once(" | ").expect("two columns");
         for name in names.split('`').skip(1).step_by(2) {
             let (configuration, path) = written(place.trim_matches('`'), name);
-            let (code, printed) = check(configuration.to_string().as_bytes());
-            let told = |line: &str| line.starts_with(&path) && line.contains(" is not supported yet");
-            assert!(code == Some(1) && printed.lines().any(told), "{place} {name}: {printed}");
+            let (code, lines) = check_lines(configuration.to_string().as_bytes());
+            let told = |line: &String| line.starts_with(&path) && line.contains(" is not supported yet");
+            assert!(code == Some(1) && lines.iter().any(told), "{place} {name}: {lines:?}");
             count += 1;
         }
     }
-    assert!(count > 20, "{count}");
+    assert!(count >= 4, "{count}");
 }
 
 /// The values in JSON that begin the rows of the first table in `text`, without its head.
@@ -57,12 +66,12 @@ fn first_column(text: &str) -> Vec<Value> {
 }
 
 /// What `tidegate check` says of a policy that counts with these keys.
-fn check_counted(keys: &Value) -> (Option<i32>, String) {
+fn check_counted(keys: &Value) -> (Option<i32>, Vec<String>) {
     let limit = json!({ "token_bucket": { "capacity": 5, "rate": "1/s" } });
     let mut policy = json!({ "name": "p", "key": ["ip"], "limit": limit });
     policy.as_object_mut().expect("an object").extend(keys.as_object().expect("an object").clone());
     let configuration = json!({ "companion": { "cluster": "tidegate" }, "policies": [policy] });
-    check(configuration.to_string().as_bytes())
+    check_lines(configuration.to_string().as_bytes())
 }
 
 #[test]
@@ -77,9 +86,9 @@ fn the_modes_that_are_documented_are_those_that_work() {
             assert_eq!(check_counted(&json!({ "sync": mode })).0, Some(0), "{mode}");
         }
         let (_, told) = check_counted(&json!({ "sync": "?" }));
-        let known: Vec<&str> = told.split('"').skip(3).step_by(2).collect();
+        let known: Vec<&str> = told.iter().flat_map(|line| line.split('"').skip(3).step_by(2)).collect();
         let is_known = |mode: &Value| known.iter().any(|known| mode == known);
-        assert!(modes.len() == known.len() && modes.iter().all(is_known), "{modes:?}, but {told}");
+        assert!(modes.len() == known.len() && modes.iter().all(is_known), "{modes:?}, but {told:?}");
     }
 }
 
@@ -91,7 +100,7 @@ fn what_is_documented_for_on_failure_works_where_a_request_waits() {
         for sync in ["lease", "exact", "async", "local"] {
             let (code, told) = check_counted(&json!({ "sync": sync, "on_failure": value }));
             let works = matches!(sync, "lease" | "exact") || (sync, value) == ("async", &json!("share"));
-            assert_eq!(code, Some(i32::from(!works)), "{sync} {value}: {told}");
+            assert_eq!(code, Some(i32::from(!works)), "{sync} {value}: {told:?}");
         }
     }
 }
@@ -100,33 +109,8 @@ fn what_is_documented_for_on_failure_works_where_a_request_waits() {
 fn written(place: &str, name: &str) -> (Value, String) {
     let limit = json!({ "token_bucket": { "capacity": 5, "rate": "1/s" } });
     let mut policy = json!({ "name": "p", "key": ["ip"], "limit": limit, "sync": "local" });
-    let path = match (place, name) {
-        ("the configuration", _) => return (json!({ name: {}, "policies": [policy] }), name.to_owned()),
-        ("a policy", "cost") => {
-            policy["cost"] = json!({ "header": "x-cost" });
-            "cost".to_owned()
-        }
-        ("a policy", _) => {
-            policy[name] = json!({});
-            name.to_owned()
-        }
-        ("match", "template" | "regex") => {
-            policy["match"] = json!({ "path": { name: "/x" } });
-            format!("match.path.{name}")
-        }
-        ("match", _) => {
-            policy["match"] = json!({ name: [] });
-            format!("match.{name}")
-        }
-        ("key", "route" | "host") => {
-            policy["key"] = json!([name]);
-            "key[0]".to_owned()
-        }
-        ("key", _) => {
-            policy["key"] = json!([{ name: "x" }]);
-            format!("key[0].{name}")
-        }
-        ("limit", _) => {
+    let path = match place {
+        "limit" => {
             policy["limit"] = json!({ name: {} });
             format!("limit.{name}")
         }

@@ -54,7 +54,7 @@ async fn the_access_log_names_the_policy() {
         "429 tidegate_denied{orders}",
         "200 direct_response",
         "429 tidegate_denied{two_words}",
-        "429 tidegate_denied{blocked}",
+        "429 tidegate_blocked{blocked}",
     ];
     assert_eq!(log, expected);
 }

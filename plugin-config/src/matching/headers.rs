@@ -19,7 +19,7 @@ const FORM: &str =
 const NAME: &str = "use the name of a header, such as \"x-internal\"";
 const CONDITION: &str = "use a string, or one of {\"exact\": \"yes\"}, {\"prefix\": \"Bearer \"}, {\"regex\": \"v[0-9]+\"} and \
                          {\"present\": true}";
-const VALUE: &str = "use a value of 1024 bytes or less";
+const VALUE: &str = "use a text of 1024 bytes or less";
 const PREFIX: &str = "use a text of 1 to 1024 bytes, or {\"present\": true} for any value";
 const CONDITIONS: Words = Words::new(&["exact", "prefix", "regex", "present"]);
 /// Where pseudo headers stand otherwise.

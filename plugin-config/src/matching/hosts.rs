@@ -27,10 +27,11 @@ fn host(spot: &Spot<'_>, report: &mut Report) -> Result<HostMatch, Reported> {
     let text = spot.filled_text(MAX_HOST_BYTES, HOST, report)?;
     let (wildcard, name) = match text.strip_prefix(WILDCARD) {
         Some(name) => (WILDCARD, name),
-        None => ("", text),
+        // As cookies and other tools have it.
+        None => text.strip_prefix('.').map_or(("", text), |name| (WILDCARD, name)),
     };
     match spelled(name) {
-        Some(normal) if normal != name => {
+        Some(normal) if format!("{wildcard}{normal}") != text => {
             let remedy = Remedy::Write(format!("{wildcard}{normal}"));
             Err(spot.refuse(Problem::NotNormal { things: "hosts" }, remedy, report))
         }

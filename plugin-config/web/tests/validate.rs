@@ -13,7 +13,7 @@ fn told(text: &str) -> Value {
 
 #[test]
 fn a_valid_configuration_has_its_number_of_policies_and_no_errors() {
-    let expected = json!({"valid": true, "policies": 3, "errors": [], "left_out": 0});
+    let expected = json!({"valid": true, "policies": 6, "errors": [], "left_out": 0});
     assert_eq!(told(include_str!("../../tests/accepted/whole.json")), expected);
 }
 
