@@ -25,6 +25,8 @@ fn spellings(path: &str) -> Vec<String> {
         format!("/x/%2e%2e{path}"),
         format!("/x/.%2E{path}"),
         format!("/%2e/{path}"),
+        format!("/x/..\\{}", &path[1..]),
+        format!("/\\{}", &path[1..]),
         escape(1, lower),
         escape(1, upper),
         escape(path.len() - 1, lower),
