@@ -47,7 +47,10 @@ pub enum Concern {
     /// A bucket for every path that a client can spell.
     AnyPath,
     /// Identities that clients make up.
-    MadeUp,
+    MadeUp {
+        /// The index of a policy by address that would hold them, and is in shadow.
+        watcher: Option<usize>,
+    },
     /// A plan that clients choose.
     ChosenPlan,
     /// Costs that never fit.
@@ -71,6 +74,8 @@ pub enum Concern {
     /// A companion that no policy asks.
     NobodyAsks,
 }
+
+const MADE_UP: &str = "counts whoever a client says it is: who makes up values gets a full bucket for each";
 
 /// Reads a configuration as [`crate::parse`] does, and says what may surprise in it.
 ///
@@ -121,6 +126,12 @@ impl fmt::Display for Concern {
                                   the limit is no stricter"
                 );
             }
+            Self::MadeUp { watcher } => {
+                f.write_str(MADE_UP)?;
+                return watcher.map_or(Ok(()), |index| {
+                    write!(f, ", and policies[{index}], which counts by address, only watches")
+                });
+            }
             Self::NeverFits { capacity } => {
                 return write!(
                     f,
@@ -137,9 +148,6 @@ impl fmt::Display for Concern {
             }
             Self::NoSlash => "fits no path: the whole path has to fit, and begins with a slash",
             Self::AnyPath => "makes as many buckets as a client can think of paths",
-            Self::MadeUp => {
-                "counts whoever a client says it is: who makes up values gets a full bucket for each"
-            }
             Self::ChosenPlan => "is what a client says: who sends the name of a plan gets its limit",
             Self::SlowReports => {
                 "reports too slowly for a bucket that fills at once, and lets less than its rate pass"
