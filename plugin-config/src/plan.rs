@@ -15,8 +15,7 @@ pub const MAX_PLANS: usize = 64;
 /// The most bytes of a plan's name.
 pub const MAX_PLAN_BYTES: usize = 128;
 
-const FORM: &str =
-    "use an object such as {\"from\": {\"claim\": [\"payload\", \"plan\"]}, \"limits\": {\"internal\": \"unlimited\"}}";
+const FORM: &str = "use an object such as {\"from\": {\"claim\": [\"payload\", \"plan\"]}, \"limits\": {\"internal\": \"unlimited\"}}";
 const FROM: &str = "use an object such as {\"claim\": [\"payload\", \"plan\"]}, with \"claim\", \"metadata\", \"header\", \
                     \"cookie\", \"query\" or \"first\"";
 const LIMITS: &str = "use an object of limits by the names of plans, such as {\"internal\": \"unlimited\"}";
