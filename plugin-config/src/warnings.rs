@@ -4,6 +4,7 @@
 
 mod client;
 mod counting;
+mod expression;
 mod hidden;
 mod subject;
 
@@ -44,6 +45,10 @@ pub enum Concern {
     },
     /// An expression that no path fits.
     NoSlash,
+    /// An expression that seems to ask for a beginning only.
+    NotOnlyBegun,
+    /// An expression without any sign of one.
+    PlainText,
     /// A bucket for every path that a client can spell.
     AnyPath,
     /// Identities that clients make up.
@@ -97,6 +102,7 @@ pub fn check(bytes: &[u8]) -> Result<(Config, Vec<Warning>), Errors> {
     }
     for subject in Subject::all(&root, &config) {
         hidden::warn(&subject, &config, &mut warnings);
+        expression::warn(&subject, &mut warnings);
         client::warn(&subject, &config, &mut warnings);
         counting::warn(&subject, &mut warnings);
     }
@@ -147,6 +153,8 @@ impl fmt::Display for Concern {
                 );
             }
             Self::NoSlash => "fits no path: the whole path has to fit, and begins with a slash",
+            Self::NotOnlyBegun => "does not fit what only begins like it: an expression has to fit the whole",
+            Self::PlainText => "has no sign of an expression, and fits this text alone",
             Self::AnyPath => "makes as many buckets as a client can think of paths",
             Self::ChosenPlan => "is what a client says: who sends the name of a plan gets its limit",
             Self::SlowReports => {
