@@ -1,7 +1,7 @@
 # The front door of Tidegate. `make help` lists the targets from their comments.
 
 .DEFAULT_GOAL := help
-.PHONY: help build wasm crash-test-wasm companion web test test-web schema fuzz demo bench bench-programs
+.PHONY: help build wasm crash-test-wasm companion web test test-web schema fuzz demo bench bench-core bench-programs
 .PHONY: lint lint-filter lint-web fmt tools wasm-bindgen clean
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -84,6 +84,9 @@ demo: tools build ## fetches and builds what is missing, and shows a limit at wo
 bench: tools build bench-programs ## compares costs with Envoy's own filter, in half an hour; BENCH_QUICK=1 only tries it
 	@tools/need wrk python3
 	@python3 bench/bench.py
+
+bench-core: ## measures what policies that do not apply cost a request, in the core alone
+	cargo bench -p tidegate-limiter --bench policies
 
 bench-programs: wasm
 	cargo build -p tidegate-bench-load --release

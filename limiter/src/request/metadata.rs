@@ -52,9 +52,7 @@ mod tests {
         for number in [1.5, f64::NAN, f64::INFINITY, 1e300, -1e16] {
             assert_eq!(told(&number.to_le_bytes()), None, "{number}");
         }
-        for value in
-            [&b""[..], b"\0\0\0\0", b"\x01\0\0\0\x01\0\0\0\x01\0\0\0a\0b\0", b"a\nb"]
-        {
+        for value in [&b""[..], b"\0\0\0\0", b"\x01\0\0\0\x01\0\0\0\x01\0\0\0a\0b\0", b"a\nb"] {
             assert_eq!(told(value), None, "{value:?}");
         }
     }
