@@ -98,6 +98,7 @@ bench-programs: wasm
 lint: lint-filter lint-web ## checks formatting, and lints Rust, Lua, shell and Python
 	cargo fmt --all --check
 	cargo clippy $(ON_HOST) --all-targets -- -D warnings
+	cargo clippy -p tidegate-fuzz -- -D warnings
 	@tools/need luacheck
 	luacheck lua bench/keys.lua
 	for script in $(SHELL_SCRIPTS); do bash -n $$script; done
