@@ -31,7 +31,7 @@ fn run(args: &[&str], environment: &[(&str, &str)], input: &str) -> (Option<i32>
 #[test]
 fn a_valid_configuration_of_standard_input_is_counted_in_words() {
     assert_eq!(run(&["check", "-"], &[], VALID), (Some(0), "-: ok, 1 policy\n".to_owned()));
-    let second = VALID.replace("[{", r#"[{"name": "q", "limit": "blocked"}, {"#);
+    let second = VALID.replace("[{", r#"[{"name": "q", "limit": "unlimited"}, {"#);
     assert_eq!(run(&["check", "-"], &[], &second), (Some(0), "-: ok, 2 policies\n".to_owned()));
 }
 

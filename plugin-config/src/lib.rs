@@ -8,6 +8,7 @@
 mod companion;
 mod cost;
 mod document;
+mod entries;
 mod error;
 mod fields;
 mod headers;
@@ -19,6 +20,7 @@ mod pattern;
 mod place;
 mod plan;
 mod policy;
+mod remedy;
 mod report;
 mod response;
 mod shards;

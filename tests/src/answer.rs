@@ -70,7 +70,8 @@ impl Answer {
         Self { status, headers, body: bytes[end + 4..].to_vec() }
     }
 
-    pub(crate) async fn receive(request: reqwest::RequestBuilder) -> Self {
+    /// Sends a request and takes the whole answer.
+    pub async fn receive(request: reqwest::RequestBuilder) -> Self {
         Self::try_receive(request).await.expect("the server answers")
     }
 
@@ -92,6 +93,11 @@ pub fn client() -> reqwest::Client {
 /// in which a request is sent on it again, which is nobody's fault and no answer.
 pub(crate) fn client_of_new_connections() -> reqwest::Client {
     builder().pool_max_idle_per_host(0).build().expect("the client needs nothing from outside")
+}
+
+/// The same by HTTP/2, without asking whether the server knows it.
+pub fn client_of_http2() -> reqwest::Client {
+    builder().http2_prior_knowledge().build().expect("the client needs nothing from outside")
 }
 
 fn builder() -> reqwest::ClientBuilder {

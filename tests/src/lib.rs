@@ -49,10 +49,12 @@ mod store;
 mod upstream;
 mod wait;
 
-pub use answer::{Answer, client};
+pub use answer::{Answer, client, client_of_http2};
 pub use check::{check, check_lines};
 pub use companion::{Companion, CompanionBuilder};
-pub use envoy::{CompanionAt, Delivery, Envoy, EnvoyBuilder, Memory, Overhead, Refused, Timed, slowest};
+pub use envoy::{
+    CompanionAt, Delivery, Envoy, EnvoyBuilder, Listener, Memory, Overhead, Refused, Timed, slowest,
+};
 pub use fake_companion::{FakeAnswer, FakeCompanion};
 pub use flood::{Flooded, flood};
 pub use load::{Shot, load};

@@ -4,15 +4,27 @@ use super::lines::Lines;
 use super::values::Told;
 
 /// What cookies say under a name. Blanks and quotes around a value are not part of it.
+///
+/// Several headers arrive with commas between them, and in one a comma may be part of a value. Where the first ends is
+/// known; what a comma ends behind it may be more than that, so it is nobody's.
 pub(super) fn value(lines: &Lines, name: &str) -> Told {
-    let Some(joined) = &lines.joined else { return Told::Absent };
-    // Several headers arrive with commas between them. In one header a comma may be part of a value.
-    let is_separator = |byte: &u8| *byte == b';' || (*byte == b',' && lines.are_several());
-    Told::of(joined.split(is_separator).filter_map(|pair| {
-        let equals = pair.iter().position(|byte| *byte == b'=')?;
-        let (key, value) = pair.split_at_checked(equals)?;
-        (key.trim_ascii() == name.as_bytes()).then(|| unquoted(value.get(1..).unwrap_or_default()).to_vec())
-    }))
+    let (first, rest) = lines.first_and_rest();
+    let in_first = first.split(|byte| *byte == b';').filter_map(|pair| value_in(pair, name));
+    let mut is_cut = false;
+    let in_rest = rest.split_inclusive(|byte| matches!(byte, b';' | b',')).filter_map(|pair| {
+        let value = value_in(pair.strip_suffix(b";").or(pair.strip_suffix(b",")).unwrap_or(pair), name)?;
+        is_cut |= pair.ends_with(b",");
+        Some(value)
+    });
+    let told = Told::of(in_first.chain(in_rest));
+    if is_cut { Told::Ambiguous } else { told }
+}
+
+/// The value of a pair with this name.
+fn value_in(pair: &[u8], name: &str) -> Option<Vec<u8>> {
+    let equals = pair.iter().position(|byte| *byte == b'=')?;
+    let (key, value) = pair.split_at_checked(equals)?;
+    (key.trim_ascii() == name.as_bytes()).then(|| unquoted(value.get(1..).unwrap_or_default()).to_vec())
 }
 
 fn unquoted(value: &[u8]) -> &[u8] {
@@ -63,9 +75,15 @@ mod tests {
 
     #[test]
     fn different_values_are_ambiguous() {
-        for headers in
-            [&["sid=a; sid=b"][..], &["sid=a", "sid=b"], &["sid=a; sid="], &["x=1; sid=a", "y=2; sid=b"]]
-        {
+        for headers in [
+            &["sid=a; sid=b"][..],
+            &["sid=a", "sid=b"],
+            &["sid=a; sid="],
+            &["x=1; sid=a", "y=2; sid=b"],
+            &["sid=a,b", "sid=a"],
+            &["sid=a", "sid=a,b"],
+            &["x=1", "sid=a,b", "sid=a"],
+        ] {
             assert_eq!(told(headers), Told::Ambiguous, "{headers:?}");
         }
     }

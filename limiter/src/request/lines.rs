@@ -30,13 +30,18 @@ impl Lines {
         self.joined.as_ref().is_none_or(|joined| joined.trim_ascii().is_empty())
     }
 
-    /// Whether there were several.
-    pub(super) fn are_several(&self) -> bool {
-        match (&self.joined, &self.first) {
-            (Some(joined), Some(first)) => joined.trim_ascii().len() != first.trim_ascii().len(),
-            // No comma, or nobody who could tell.
-            _ => self.has_asked,
-        }
+    /// The first value, and those behind it with commas between them.
+    pub(super) fn first_and_rest(&self) -> (&[u8], &[u8]) {
+        let Some(joined) = self.joined.as_deref() else { return (&[], &[]) };
+        let rest = match self.first.as_deref() {
+            Some(first) if joined.starts_with(first) => joined.get(first.len()..).unwrap_or_default(),
+            // Nobody who could tell.
+            _ if self.has_asked => return (&[], joined),
+            // No comma.
+            _ => &[],
+        };
+        let first = joined.get(..joined.len() - rest.len()).unwrap_or(joined);
+        (first, rest.strip_prefix(b",").unwrap_or(rest))
     }
 
     /// The one value of a header. Blanks around a value are not part of it. An empty header, and one that was

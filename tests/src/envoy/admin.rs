@@ -23,8 +23,8 @@ pub struct Memory {
     pub allocated: u64,
 }
 
-/// The listener's address, once it takes requests.
-pub(super) async fn ready_listener(admin: SocketAddr) -> Option<SocketAddr> {
+/// The addresses of so many listeners, once they take requests.
+pub(super) async fn ready_listeners(admin: SocketAddr, count: usize) -> Option<Vec<SocketAddr>> {
     let client = client();
     let ready = Answer::try_receive(client.get(format!("http://{admin}/ready"))).await.ok()?;
     if ready.status != 200 {
@@ -33,10 +33,13 @@ pub(super) async fn ready_listener(admin: SocketAddr) -> Option<SocketAddr> {
     let listeners =
         Answer::try_receive(client.get(format!("http://{admin}/listeners?format=json"))).await.ok()?.json();
     let all = listeners["listener_statuses"].as_array()?;
-    let ours = all.iter().find(|listener| listener["name"] == bootstrap::LISTENER)?;
-    let address = &ours["local_address"]["socket_address"];
-    let port = u16::try_from(address["port_value"].as_u64()?).ok()?;
-    Some(SocketAddr::new(address["address"].as_str()?.parse().ok()?, port))
+    let named = |name: &str| {
+        let ours = all.iter().find(|listener| listener["name"] == name)?;
+        let address = &ours["local_address"]["socket_address"];
+        let port = u16::try_from(address["port_value"].as_u64()?).ok()?;
+        Some(SocketAddr::new(address["address"].as_str()?.parse().ok()?, port))
+    };
+    (0..count).map(|index| named(&bootstrap::listener_name(index))).collect()
 }
 
 impl Envoy {

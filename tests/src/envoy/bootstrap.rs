@@ -3,17 +3,25 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::listener::{Listener, Place};
 use super::reload::Delivery;
 
-/// The access log, in the folder of the process.
-pub(super) const ACCESS_LOG: &str = "access.log";
+/// The name of a listener, by which the admin interface tells its port.
+pub(super) fn listener_name(index: usize) -> String {
+    numbered("under_test", index)
+}
 
-const ACCESS_LOG_FORMAT: &str = "%RESPONSE_CODE% %RESPONSE_CODE_DETAILS%\n";
+/// The access log of a listener, in the folder of the process.
+pub(super) fn access_log(index: usize) -> String {
+    format!("{}.log", numbered("access", index))
+}
 
-/// The name of the listener, by which the admin interface tells its port.
-pub(super) const LISTENER: &str = "under_test";
+/// A name that the first bears as it is, and others with their number.
+fn numbered(name: &str, index: usize) -> String {
+    if index == 0 { name.to_owned() } else { format!("{name}-{index}") }
+}
 
 /// The name that plugin configurations give the companion's cluster.
 pub(super) const COMPANION_CLUSTER: &str = "tidegate";
@@ -22,9 +30,6 @@ pub(super) const COMPANION_CLUSTER: &str = "tidegate";
 const FILTER: &str = "tidegate";
 
 const WASM: &str = "type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm";
-
-const HTTP_CONNECTION_MANAGER: &str =
-    "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
 
 /// Where the cluster `tidegate` of an Envoy leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,113 +52,91 @@ impl From<SocketAddr> for CompanionAt {
 /// What can differ between the Envoys of the tests.
 #[derive(Debug)]
 pub(super) struct Bootstrap {
-    /// The plugin configuration as Envoy hands it over; `None` leaves the filter out.
-    pub(super) filter: Option<String>,
+    /// The listener that [`Envoy::addr`](super::Envoy::addr) is of, whose filter may be delivered later.
+    pub(super) listener: Listener,
+    /// The listeners beside it.
+    pub(super) others: Vec<Listener>,
     pub(super) companion: CompanionAt,
     pub(super) companion_name: String,
     pub(super) companion_http1: bool,
     pub(super) companion_max_requests: Option<u32>,
     pub(super) upstream: Option<SocketAddr>,
-    pub(super) routes: Vec<Value>,
+    /// Clusters beside the companion's and the upstream's.
+    pub(super) clusters: Vec<(String, SocketAddr)>,
+    /// Envoy's runtime flags that differ from its defaults.
+    pub(super) runtime: Map<String, Value>,
     pub(super) stream_idle_timeout: String,
     pub(super) has_access_log: bool,
     pub(super) delivery: Delivery,
 }
 
 impl Bootstrap {
+    /// Whether any listener runs the filter.
+    pub(super) fn has_filter(&self) -> bool {
+        self.listener.filter.is_some() || self.others.iter().any(|listener| listener.filter.is_some())
+    }
+
     /// The whole file. Envoy chooses the ports itself. `folder` is where it finds what is delivered later.
     pub(super) fn render(&self, wasm: &Path, folder: &Path) -> Value {
         let mut clusters = Vec::new();
         if let Some(addr) = self.upstream {
             clusters.push(cluster("upstream", Some(addr)));
         }
+        clusters.extend(self.clusters.iter().map(|(name, addr)| cluster(name, Some(*addr))));
         clusters.extend(self.companion_cluster());
         let mut bootstrap = json!({
             "node": { "id": "test-proxy", "cluster": "test" },
-            "admin": { "address": address(SocketAddr::from(([127, 0, 0, 1], 0))) },
+            "admin": { "address": address(any_port()) },
             "static_resources": { "clusters": clusters },
+            "layered_runtime": { "layers": [{ "name": "test", "static_layer": self.runtime }] },
         });
         let source = json!({ "path_config_source": { "path": folder.join(Delivery::FILE) } });
+        let mut listeners = Vec::new();
         match self.delivery {
-            Delivery::AtStart => {
-                let filter = self.filter.iter().map(|configuration| wasm_filter(configuration, wasm));
-                bootstrap["static_resources"]["listeners"] = json!([self.listener(filter.collect())]);
-            }
+            Delivery::AtStart => listeners.push(self.listener(0, &self.listener, wasm, None)),
             Delivery::Listener => bootstrap["dynamic_resources"] = json!({ "lds_config": source }),
             Delivery::Extension => {
                 let discovered = json!({
                     "name": FILTER,
                     "config_discovery": { "config_source": source, "type_urls": [WASM] },
                 });
-                bootstrap["static_resources"]["listeners"] = json!([self.listener(vec![discovered])]);
+                listeners.push(self.listener(0, &self.listener, wasm, Some(discovered)));
             }
         }
+        let others = self.others.iter().enumerate();
+        listeners.extend(others.map(|(index, other)| self.listener(index + 1, other, wasm, None)));
+        bootstrap["static_resources"]["listeners"] = json!(listeners);
         bootstrap
     }
 
     /// What Envoy finds in the file that it watches, if it watches one.
     pub(super) fn delivered(&self, wasm: &Path) -> Option<Value> {
-        let mut filter = self.filter.iter().map(|configuration| wasm_filter(configuration, wasm));
         match self.delivery {
             Delivery::AtStart => None,
             Delivery::Listener => {
-                let mut listener = self.listener(filter.collect());
+                let mut listener = self.listener(0, &self.listener, wasm, None);
                 listener["@type"] = json!("type.googleapis.com/envoy.config.listener.v3.Listener");
                 Some(listener)
             }
             Delivery::Extension => {
-                let mut filter = filter.next_back().expect("a filter is what is delivered");
+                let configuration = self.listener.filter.as_ref().expect("a filter is what is delivered");
+                let mut filter = wasm_filter(FILTER, configuration, wasm);
                 filter["@type"] = json!("type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig");
                 Some(filter)
             }
         }
     }
 
-    fn listener(&self, mut http_filters: Vec<Value>) -> Value {
-        http_filters.push(json!({
-            "name": "envoy.filters.http.router",
-            "typed_config": { "@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router" },
-        }));
-        let access_log = if self.has_access_log { vec![access_log()] } else { Vec::new() };
-        let manager = json!({
-            "@type": HTTP_CONNECTION_MANAGER,
-            "stat_prefix": "ingress",
-            "use_remote_address": true,
-            "normalize_path": true,
-            "merge_slashes": true,
-            // Large enough for the 60 KB header that a test sends.
-            "max_request_headers_kb": 96,
-            // How long a connection that says `connection: close` lingers after its last byte; the
-            // default is a second, which every raw request would wait for.
-            "delayed_close_timeout": "0.05s",
-            "stream_idle_timeout": self.stream_idle_timeout,
-            "access_log": access_log,
-            "http_filters": http_filters,
-            "route_config": {
-                "name": "test",
-                "virtual_hosts": [{ "name": "all", "domains": ["*"], "routes": self.routes() }],
-            },
-        });
-        json!({
-            "name": LISTENER,
-            "address": address(SocketAddr::from(([127, 0, 0, 1], 0))),
-            "filter_chains": [{ "filters": [{
-                "name": "envoy.filters.network.http_connection_manager",
-                "typed_config": manager,
-            }] }],
+    fn listener(&self, index: usize, listener: &Listener, wasm: &Path, discovered: Option<Value>) -> Value {
+        listener.render(&Place {
+            name: &listener_name(index),
+            plugin: &numbered(FILTER, index),
+            wasm,
+            discovered,
+            access_log: self.has_access_log.then(|| access_log(index)),
+            stream_idle_timeout: &self.stream_idle_timeout,
+            has_upstream: self.upstream.is_some(),
         })
-    }
-
-    fn routes(&self) -> Vec<Value> {
-        let mut routes = self.routes.clone();
-        let mut last = json!({ "name": "catch-all", "match": { "prefix": "/" } });
-        if self.upstream.is_some() {
-            last["route"] = json!({ "cluster": "upstream" });
-        } else {
-            last["direct_response"] = json!({ "status": 200, "body": { "inline_string": "admitted\n" } });
-        }
-        routes.push(last);
-        routes
     }
 
     fn companion_cluster(&self) -> Option<Value> {
@@ -178,14 +161,15 @@ impl Bootstrap {
     }
 }
 
-fn wasm_filter(configuration: &str, wasm: &Path) -> Value {
+/// The filter under a name that tells its state from that of others.
+pub(super) fn wasm_filter(plugin: &str, configuration: &str, wasm: &Path) -> Value {
     json!({
         "name": FILTER,
         "typed_config": {
             "@type": WASM,
             "config": {
-                "name": "tidegate",
-                "root_id": "tidegate",
+                "name": plugin,
+                "root_id": plugin,
                 "failure_policy": "FAIL_RELOAD",
                 "configuration": {
                     "@type": "type.googleapis.com/google.protobuf.StringValue",
@@ -201,17 +185,6 @@ fn wasm_filter(configuration: &str, wasm: &Path) -> Value {
     })
 }
 
-fn access_log() -> Value {
-    json!({
-        "name": "envoy.access_loggers.file",
-        "typed_config": {
-            "@type": "type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog",
-            "path": ACCESS_LOG,
-            "log_format": { "text_format_source": { "inline_string": ACCESS_LOG_FORMAT } },
-        },
-    })
-}
-
 fn cluster(name: &str, endpoint: Option<SocketAddr>) -> Value {
     let endpoints: Vec<Value> =
         endpoint.iter().map(|addr| json!({ "endpoint": { "address": address(*addr) } })).collect();
@@ -223,6 +196,11 @@ fn cluster(name: &str, endpoint: Option<SocketAddr>) -> Value {
     })
 }
 
-fn address(addr: SocketAddr) -> Value {
+/// A free port of the loopback, which Envoy chooses.
+pub(super) fn any_port() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 0))
+}
+
+pub(super) fn address(addr: SocketAddr) -> Value {
     json!({ "socket_address": { "address": addr.ip().to_string(), "port_value": addr.port() } })
 }

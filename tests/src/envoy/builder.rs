@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::bootstrap::{Bootstrap, COMPANION_CLUSTER, CompanionAt};
+use super::listener::Listener;
 use super::reload::{Delivery, Source};
 use super::{Envoy, admin};
 use crate::binaries;
@@ -28,13 +29,15 @@ pub struct EnvoyBuilder {
 impl Default for EnvoyBuilder {
     fn default() -> Self {
         let bootstrap = Bootstrap {
-            filter: None,
+            listener: Listener::default(),
+            others: Vec::new(),
             companion: CompanionAt::NoCluster,
             companion_name: COMPANION_CLUSTER.to_owned(),
             companion_http1: false,
             companion_max_requests: None,
             upstream: None,
-            routes: Vec::new(),
+            clusters: Vec::new(),
+            runtime: Map::new(),
             stream_idle_timeout: "5s".to_owned(),
             has_access_log: true,
             delivery: Delivery::AtStart,
@@ -57,7 +60,7 @@ impl EnvoyBuilder {
 
     /// Adds the filter with a plugin configuration that need not be JSON.
     pub fn filter_text(mut self, configuration: &str) -> Self {
-        self.bootstrap.filter = Some(configuration.to_owned());
+        self.bootstrap.listener.filter = Some(configuration.to_owned());
         self
     }
 
@@ -112,7 +115,31 @@ impl EnvoyBuilder {
 
     /// Adds a route, in Envoy's JSON, before the one for all paths.
     pub fn route(mut self, route: Value) -> Self {
-        self.bootstrap.routes.push(route);
+        self.bootstrap.listener = self.bootstrap.listener.route(route);
+        self
+    }
+
+    /// Sets a field of the HTTP connection manager, such as `normalize_path`.
+    pub fn manager(mut self, field: &str, value: Value) -> Self {
+        self.bootstrap.listener = self.bootstrap.listener.manager(field, value);
+        self
+    }
+
+    /// Adds a listener; see [`Envoy::addr_of`].
+    pub fn listener(mut self, listener: Listener) -> Self {
+        self.bootstrap.others.push(listener);
+        self
+    }
+
+    /// Adds a cluster of this name that leads to this address.
+    pub fn cluster(mut self, name: &str, addr: SocketAddr) -> Self {
+        self.bootstrap.clusters.push((name.to_owned(), addr));
+        self
+    }
+
+    /// Sets one of Envoy's runtime flags.
+    pub fn runtime(mut self, flag: &str, value: Value) -> Self {
+        self.bootstrap.runtime.insert(flag.to_owned(), value);
         self
     }
 
@@ -144,13 +171,14 @@ impl EnvoyBuilder {
     pub async fn start(self) -> Envoy {
         let (mut process, source) = self.spawn();
         let address_file = process.folder().join(ADMIN_ADDRESS);
-        let (admin, listener) = process
+        let count = 1 + source.bootstrap.others.len();
+        let (admin, listeners) = process
             .ready("Envoy's listener", START_DEADLINE, async || {
                 let admin = std::fs::read_to_string(&address_file).ok()?.parse().ok()?;
-                Some((admin, admin::ready_listener(admin).await?))
+                Some((admin, admin::ready_listeners(admin, count).await?))
             })
             .await;
-        Envoy::new(process, source, admin, listener)
+        Envoy::new(process, source, admin, listeners)
     }
 
     /// Starts an Envoy that must not load, and returns what it printed before it ended.
@@ -163,7 +191,7 @@ impl EnvoyBuilder {
 
     fn spawn(self) -> (Process, Source) {
         let logs = Logs::new("envoy");
-        let has_filter = self.bootstrap.filter.is_some();
+        let has_filter = self.bootstrap.has_filter();
         let wasm = if has_filter { self.module.file(logs.folder()) } else { PathBuf::new() };
         let file = logs.folder().join("envoy.json");
         std::fs::write(&file, self.bootstrap.render(&wasm, logs.folder()).to_string())

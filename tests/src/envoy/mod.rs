@@ -3,6 +3,7 @@
 mod admin;
 mod bootstrap;
 mod builder;
+mod listener;
 mod reload;
 mod timed;
 
@@ -11,6 +12,7 @@ use std::net::SocketAddr;
 pub use admin::Memory;
 pub use bootstrap::CompanionAt;
 pub use builder::EnvoyBuilder;
+pub use listener::Listener;
 pub use reload::{Delivery, Refused};
 pub use timed::{Overhead, Timed, slowest};
 
@@ -18,13 +20,13 @@ use crate::answer::Answer;
 use crate::process::Process;
 use crate::raw::raw_request;
 
-/// A running Envoy with one listener.
+/// A running Envoy, mostly with one listener.
 #[derive(Debug)]
 pub struct Envoy {
     process: Process,
     source: reload::Source,
     admin: SocketAddr,
-    listener: SocketAddr,
+    listeners: Vec<SocketAddr>,
     client: reqwest::Client,
 }
 
@@ -36,12 +38,17 @@ impl Envoy {
 
     /// Where clients connect.
     pub fn addr(&self) -> SocketAddr {
-        self.listener
+        self.addr_of(0)
+    }
+
+    /// The same for the listener that was added as the n-th beside the first, counted from 1.
+    pub fn addr_of(&self, listener: usize) -> SocketAddr {
+        self.listeners[listener]
     }
 
     /// The URL of a path.
     pub fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.listener)
+        format!("http://{}{path}", self.addr())
     }
 
     /// Gets a path.
@@ -71,7 +78,12 @@ impl Envoy {
 
     /// Sends the bytes of one request that need not be valid. `connection: close` is for the caller to say.
     pub async fn send_raw(&self, request: &[u8]) -> Answer {
-        Answer::parse(&raw_request(self.listener, request).await)
+        self.send_raw_to(0, request).await
+    }
+
+    /// The same to a listener; see [`Envoy::addr_of`].
+    pub async fn send_raw_to(&self, listener: usize, request: &[u8]) -> Answer {
+        Answer::parse(&raw_request(self.addr_of(listener), request).await)
     }
 
     /// All that Envoy has printed, the filter's log included.
@@ -82,8 +94,13 @@ impl Envoy {
     /// The access log: for each request `%RESPONSE_CODE% %RESPONSE_CODE_DETAILS%`. Envoy writes it
     /// a moment after the answer, so look at it through [`until`](crate::until).
     pub fn access_log(&self) -> Vec<String> {
-        let text =
-            std::fs::read_to_string(self.process.folder().join(bootstrap::ACCESS_LOG)).unwrap_or_default();
+        self.access_log_of(0)
+    }
+
+    /// The same of a listener; see [`Envoy::addr_of`].
+    pub fn access_log_of(&self, listener: usize) -> Vec<String> {
+        let path = self.process.folder().join(bootstrap::access_log(listener));
+        let text = std::fs::read_to_string(path).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
@@ -102,8 +119,8 @@ impl Envoy {
         self.process.kill();
     }
 
-    fn new(process: Process, source: reload::Source, admin: SocketAddr, listener: SocketAddr) -> Self {
+    fn new(process: Process, source: reload::Source, admin: SocketAddr, listeners: Vec<SocketAddr>) -> Self {
         let client = source.client();
-        Self { process, source, admin, listener, client }
+        Self { process, source, admin, listeners, client }
     }
 }

@@ -91,7 +91,7 @@ impl Envoy {
     pub async fn try_reload(&mut self, configuration: &str) -> Result<(), Refused> {
         let (taken, refused) = self.source.bootstrap.delivery.counters();
         let before = (self.counter(taken).await, self.counter(refused).await);
-        self.source.bootstrap.filter = Some(configuration.to_owned());
+        self.source.bootstrap.listener.filter = Some(configuration.to_owned());
         self.source.version += 1;
         self.source.deliver(self.process.folder());
         until("Envoy to read its configuration", DEADLINE, async || {
