@@ -50,7 +50,7 @@ pub enum Part {
     NoIdentity,
     /// It does not: a condition does not hold.
     Unmet(Unmet),
-    /// It does not: all that it excepts holds.
+    /// It does not: it excepts such requests.
     Excepted,
     /// It does not: the request lacks the identity.
     Skipped,
@@ -101,7 +101,7 @@ fn part<'a>(policy: &'a Policy, request: &mut Request<'a>) -> Part {
         return Part::Unmet(unmet);
     }
     let is_excepted = |except| conditions::first_unmet(except, request, Values::All).is_none();
-    if policy.matcher.except.as_ref().is_some_and(is_excepted) {
+    if policy.matcher.except.iter().any(is_excepted) {
         return Part::Excepted;
     }
     let named = policy.plan.as_ref().and_then(|plan| {

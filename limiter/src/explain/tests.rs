@@ -63,7 +63,7 @@ fn a_policy_that_applies_tells_key_limit_plan_and_cost() {
 #[test]
 fn a_policy_that_does_not_apply_tells_the_first_condition_that_does_not_hold() {
     let with = |conditions: Conditions| Policy {
-        matcher: Match { conditions, except: None },
+        matcher: Match { conditions, except: Vec::new() },
         ..Policy::new("p", Limit::TokenBucket(bucket(10)))
     };
     let none = Conditions::default;
@@ -170,11 +170,11 @@ fn requests() -> impl Strategy<Value = Given> {
 proptest! {
     #[test]
     fn what_is_said_to_apply_is_what_applies(
-        matchers in proptest::collection::vec((conditions(), proptest::option::of(conditions())), 1..20),
+        matchers in proptest::collection::vec((conditions(), proptest::collection::vec(conditions(), 0..3)), 1..20),
         request in requests(),
     ) {
         let policies = matchers.into_iter().enumerate().map(|(index, (conditions, except))| Policy {
-            matcher: Match { conditions, except: except.filter(|except| *except != Conditions::default()) },
+            matcher: Match { conditions, except: except.into_iter().filter(|except| *except != Conditions::default()).collect() },
             ..Policy::new(format!("p{index}"), Limit::TokenBucket(bucket(10)))
         });
         let policies = Policies::try_from(policies.collect::<Vec<_>>()).unwrap();
