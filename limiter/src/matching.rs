@@ -6,6 +6,7 @@
 mod cidr;
 mod header;
 mod host;
+mod literal;
 mod pattern;
 mod template;
 
