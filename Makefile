@@ -1,7 +1,7 @@
 # The front door of Tidegate. `make help` lists the targets from their comments.
 
 .DEFAULT_GOAL := help
-.PHONY: help build wasm crash-test-wasm companion web test test-web demo bench bench-programs
+.PHONY: help build wasm crash-test-wasm companion web test test-web schema demo bench bench-programs
 .PHONY: lint lint-filter lint-web fmt tools wasm-bindgen clean
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -57,6 +57,10 @@ else
 # One test at a time, as .config/nextest.toml has it too: those of tests/ measure waiting times.
 	RUST_TEST_THREADS=1 cargo test $(ON_HOST)
 endif
+
+schema: ## writes the JSON Schema of the plugin configuration anew, plugin-config/schema.json
+	cargo run -q -p tidegate-config-schema > $(CARGO_TARGET_DIR)/schema.json
+	mv $(CARGO_TARGET_DIR)/schema.json plugin-config/schema.json
 
 test-web: wasm-bindgen ## runs the tests of what runs in a web page, in Node
 	@tools/need node

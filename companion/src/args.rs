@@ -37,6 +37,8 @@ pub enum Command {
     /// limit and the cost, and what it is answered.
     #[command(after_help = EXPLAIN_HELP)]
     Explain(Box<Explain>),
+    /// Print the JSON Schema of plugin configurations, for editors.
+    Schema,
 }
 
 const EXPLAIN_HELP: &str = "\
@@ -154,7 +156,7 @@ mod tests {
         let line = ["tidegate", "serve"].into_iter().chain(options);
         match Args::try_parse_from(line).map_err(|error| error.to_string())?.command {
             Command::Serve(serve) => Ok(serve),
-            Command::Check(_) | Command::Explain(_) => panic!("serve was asked for"),
+            Command::Check(_) | Command::Explain(_) | Command::Schema => panic!("serve was asked for"),
         }
     }
 

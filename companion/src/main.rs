@@ -1,6 +1,6 @@
 //! The binary `tidegate`: configure, build, serve, drain.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -16,9 +16,20 @@ const CANNOT_START: u8 = 2;
 fn main() -> ExitCode {
     match Args::try_parse() {
         Ok(Args { command: Command::Check(check) }) => check::run(&check),
+        Ok(Args { command: Command::Schema }) => schema(),
         Ok(Args { command: Command::Explain(args) }) => explain::run(&args),
         Ok(Args { command: Command::Serve(serve) }) => run(&serve),
         Err(error) => wrong(&error),
+    }
+}
+
+/// Prints the JSON Schema.
+fn schema() -> ExitCode {
+    match std::io::stdout().write_all(plugin_config::SCHEMA.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Who reads no further has what it wanted.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
     }
 }
 

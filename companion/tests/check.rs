@@ -32,8 +32,12 @@ fn check(args: &[&str], input: &[u8]) -> (Option<i32>, String) {
 
 /// What is printed about a file that has errors is what `name` has.
 fn assert_printed(args: &[&str], name: &str) {
+    assert_ends_with(1, args, name);
+}
+
+fn assert_ends_with(status: i32, args: &[&str], name: &str) {
     let (code, printed) = check(args, b"");
-    assert_eq!(code, Some(1), "{printed}");
+    assert_eq!(code, Some(status), "{printed}");
     let path = Path::new(FOLDER).join(name);
     if std::env::var_os("TIDEGATE_BLESS").is_some() {
         fs::write(&path, &printed).unwrap();
@@ -63,6 +67,16 @@ fn the_same_errors_are_told_where_they_stand_in_a_plugin_of_istio() {
 #[test]
 fn messages_that_the_filter_cannot_read_and_keys_that_come_twice_are_told() {
     assert_printed(&["struct.yaml"], "struct.yaml.out");
+}
+
+#[test]
+fn warnings_are_told_as_errors_are_and_fail_only_where_they_are_denied() {
+    assert_ends_with(0, &["surprising.yaml"], "surprising.yaml.out");
+    assert_ends_with(1, &["--deny-warnings", "surprising.yaml"], "surprising.yaml.out");
+    let (code, printed) = check(&["--deny-warnings", "--format", "json", "surprising.yaml"], b"");
+    let document: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!((code, &document["errors"], &document["warnings"]), (Some(1), &0.into(), &3.into()));
+    assert_eq!(document["files"][0]["findings"][0]["severity"], "warning");
 }
 
 #[test]

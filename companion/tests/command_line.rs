@@ -31,7 +31,7 @@ fn run(args: &[&str], environment: &[(&str, &str)], input: &str) -> (Option<i32>
 #[test]
 fn a_valid_configuration_of_standard_input_is_counted_in_words() {
     assert_eq!(run(&["check", "-"], &[], VALID), (Some(0), "-: ok, 1 policy\n".to_owned()));
-    let second = VALID.replace("[{", r#"[{"name": "q", "limit": "blocked"}, {"#);
+    let second = VALID.replace("[{", r#"[{"name": "q", "limit": "unlimited"}, {"#);
     assert_eq!(run(&["check", "-"], &[], &second), (Some(0), "-: ok, 2 policies\n".to_owned()));
 }
 
@@ -101,4 +101,10 @@ fn a_password_is_never_printed() {
 fn help_ends_with_0_and_no_arguments_with_2() {
     assert_eq!(run(&["--help"], &[], "").0, Some(0));
     assert_eq!(run(&[], &[], "").0, Some(2));
+}
+
+#[test]
+fn the_schema_is_printed_as_it_is_published() {
+    let published = include_str!("../../plugin-config/schema.json").to_owned();
+    assert_eq!(run(&["schema"], &[], ""), (Some(0), published));
 }

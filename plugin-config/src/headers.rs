@@ -2,10 +2,11 @@
 
 use limiter::fields::{Family, Reset};
 
+use crate::entries;
 use crate::error::{Problem, Remedy, Type};
 use crate::node::Node;
 use crate::report::{Report, Reported};
-use crate::spot::{self, Spot};
+use crate::spot::Spot;
 use crate::words::Words;
 
 /// The families where none are given.
@@ -25,7 +26,7 @@ const RESET: &str = "use \"delta\" (seconds from now) or \"epoch\" (seconds sinc
 
 pub(crate) fn read(spot: &Spot<'_>, report: &mut Report) -> Result<Vec<Family>, Reported> {
     let spots = spot.list(MAX_FAMILIES, "families", FORM, report)?;
-    spot::all(&spots, report, |spot, before, report| {
+    entries::all(&spots, report, |spot, before, report| {
         let family = family(spot, report)?;
         joined(before, family, spot, report)
     })

@@ -3,18 +3,20 @@
 
 use limiter::policy::{KeyPart, OnMissing, Scope, Source};
 
+use crate::entries;
 use crate::error::{Problem, Remedy, Type};
 use crate::node::Node;
 use crate::report::{Report, Reported};
 use crate::source;
-use crate::spot::{self, Spot};
+use crate::spot::Spot;
 use crate::words::Words;
 
 /// The most parts of a key.
 pub const MAX_PARTS: usize = 8;
 
 const FORM: &str = "use a list such as [\"ip\"] or [{\"header\": \"x-api-key\"}, \"method\"]";
-const PART: &str = "use \"ip\", \"method\", \"path\", \"route\", \"host\" or an object such as {\"header\": \"x-api-key\"}, \
+const PART: &str = "use \"ip\", \"method\", \"path\", \"route\", \"host\" or an object such as \
+                    {\"header\": \"x-api-key\"}, \
                     with \"header\", \"cookie\", \"query\", \"claim\", \"metadata\" or \"first\"";
 
 /// The key where one is missing.
@@ -34,7 +36,7 @@ const NO_IDENTITY: &str = "remove it, or ask for an identity in \"key\": without
 
 pub(crate) fn read(spot: &Spot<'_>, report: &mut Report) -> Result<Vec<KeyPart>, Reported> {
     let spots = spot.filled_list(MAX_PARTS, "parts", FORM, report)?;
-    spot::all_different(&spots, report, part)
+    entries::all_different(&spots, report, part)
 }
 
 fn part(spot: &Spot<'_>, report: &mut Report) -> Result<KeyPart, Reported> {

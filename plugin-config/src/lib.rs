@@ -8,6 +8,7 @@
 mod companion;
 mod cost;
 mod document;
+mod entries;
 mod error;
 mod fields;
 mod headers;
@@ -19,6 +20,7 @@ mod pattern;
 mod place;
 mod plan;
 mod policy;
+mod remedy;
 mod report;
 mod response;
 mod shards;
@@ -58,6 +60,10 @@ use crate::report::Report;
 use crate::spot::Spot;
 use crate::words::Words;
 
+/// The JSON Schema of a configuration. It knows less than [`parse`]: what it accepts may be refused, and what it
+/// refuses always is.
+pub const SCHEMA: &str = include_str!("../schema.json");
+
 /// A valid configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -72,7 +78,9 @@ pub struct Config {
 }
 
 const FORM: &str = "use an object with \"policies\"";
-const WORDS: Words = Words::new(&["companion", "headers", "state", "response", "policies"]);
+const WORDS: Words = Words::new(&["companion", "headers", "state", "response", "policies", "$schema"]);
+/// What editors find the schema by.
+const ADDRESS: &str = "use the address of a schema, or leave it out";
 
 /// Reads a configuration.
 ///
@@ -94,6 +102,9 @@ fn read(spot: &Spot<'_>, report: &mut Report) -> Config {
         policies: Policies::default(),
     };
     let Ok(fields) = spot.object(&WORDS, FORM, report) else { return config };
+    if let Some(spot) = fields.optional("$schema") {
+        let _ = spot.text(ADDRESS, report);
+    }
     if let Some(spot) = fields.optional("companion") {
         config.companion = companion::read(&spot, report).ok();
     }

@@ -7,10 +7,11 @@ mod path;
 
 use limiter::matching::{Conditions, Match};
 
+use crate::entries;
 use crate::error::{Problem, Remedy};
 use crate::fields::Fields;
 use crate::report::{Report, Reported};
-use crate::spot::{self, Spot};
+use crate::spot::Spot;
 use crate::token;
 use crate::words::Words;
 
@@ -89,7 +90,7 @@ fn conditions_of(fields: &Fields<'_>, report: &mut Report) -> Result<Conditions,
 
 fn methods(spot: &Spot<'_>, report: &mut Report) -> Result<Vec<String>, Reported> {
     let spots = spot.filled_list(MAX_METHODS, "methods", METHODS, report)?;
-    spot::all_different(&spots, report, method)
+    entries::all_different(&spots, report, method)
 }
 
 fn method(spot: &Spot<'_>, report: &mut Report) -> Result<String, Reported> {
@@ -105,7 +106,7 @@ fn method(spot: &Spot<'_>, report: &mut Report) -> Result<String, Reported> {
 
 fn routes(spot: &Spot<'_>, report: &mut Report) -> Result<Vec<String>, Reported> {
     let spots = spot.filled_list(MAX_ROUTES, "routes", ROUTES, report)?;
-    spot::all_different(&spots, report, |spot, report| {
+    entries::all_different(&spots, report, |spot, report| {
         spot.filled_text(MAX_ROUTE_BYTES, ROUTE, report).map(str::to_owned)
     })
 }

@@ -33,7 +33,8 @@ const WORDS: Words = Words::new(&[
     "response",
 ]);
 
-/// Reads the list; `response` is how policies refuse that do not say it. Policies with errors are left out of what it gives.
+/// Reads the list; `response` is how policies refuse that do not say it. Policies with errors are left out of what it
+/// gives.
 pub(crate) fn read_all(spot: &Spot<'_>, response: &Response, report: &mut Report) -> Policies {
     let mut policies = Vec::new();
     let mut names: Vec<Option<&str>> = Vec::new();

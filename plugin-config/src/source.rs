@@ -2,10 +2,11 @@
 
 use limiter::policy::Source;
 
+use crate::entries;
 use crate::error::{Problem, Remedy, Type};
 use crate::node::Node;
 use crate::report::{Report, Reported};
-use crate::spot::{self, Spot};
+use crate::spot::Spot;
 use crate::token;
 use crate::words::Words;
 
@@ -56,7 +57,7 @@ pub(crate) fn read(
         return Ok(vec![object(kind, &spot, report)?]);
     }
     let spots = spot.filled_list(MAX_SOURCES, "sources", SOURCES, report)?;
-    spot::all_different(&spots, report, source)
+    entries::all_different(&spots, report, source)
 }
 
 fn source(spot: &Spot<'_>, report: &mut Report) -> Result<Source, Reported> {
@@ -104,7 +105,7 @@ fn way(spot: &Spot<'_>, form: &'static str, report: &mut Report) -> Result<Vec<S
     if spots.len() < MIN_STEPS {
         return Err(spot.refuse(Problem::TooFew, Remedy::Do(form), report));
     }
-    spot::all(&spots, report, |spot, _, report| {
+    entries::all(&spots, report, |spot, _, report| {
         let step = spot.filled_text(MAX_NAME_BYTES, STEP, report)?;
         // Envoy takes it for the end of the step.
         if step.contains('\0') {

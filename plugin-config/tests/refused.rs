@@ -1,7 +1,6 @@
-//! Configurations that are refused, and every word of what a person is told: `refused/*.txt`.
-//!
-//! A case is a line `## claim`, the configuration, and a line `=> error` for each error. Short forms
-//! stand for what a case is not about: see [`SHORT_FORMS`].
+//! Configurations that are refused, and every word of what a person is told: `refused/*.txt`, which [`cases`] reads.
+
+mod cases;
 
 use std::fmt::Write as _;
 
@@ -9,54 +8,20 @@ use plugin_config::parse;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
-const FILES: [(&str, &str); 10] = [
-    ("document", include_str!("refused/document.txt")),
-    ("state", include_str!("refused/state.txt")),
-    ("policy", include_str!("refused/policy.txt")),
-    ("match", include_str!("refused/match.txt")),
-    ("key", include_str!("refused/key.txt")),
-    ("limit", include_str!("refused/limit.txt")),
-    ("plan", include_str!("refused/plan.txt")),
-    ("cost", include_str!("refused/cost.txt")),
-    ("response", include_str!("refused/response.txt")),
-    ("sync", include_str!("refused/sync.txt")),
-];
-
-const SHORT_FORMS: [(&str, &str); 6] = [
-    ("$NAME", r#""name": "a""#),
-    ("$KEY", r#""key": ["ip"]"#),
-    ("$LIMIT", r#""limit": {"token_bucket": {"capacity": 10, "rate": "1/s"}}"#),
-    ("$LOCAL", r#""sync": "local""#),
-    ("$POLICY", r#"{"name": "a", "key": ["ip"], "limit": "unlimited"}"#),
-    ("$COMPANION", r#""companion": {"cluster": "tidegate"}"#),
-];
-
 #[test]
 fn every_error_is_told_with_path_value_and_remedy() {
     let mut failures = String::new();
-    let mut count = 0;
-    for (file, text) in FILES {
-        for case in text.split("## ").skip(1) {
-            let (claim, rest) = case.split_once('\n').unwrap();
-            let (config, errors) = rest.split_once("\n=> ").unwrap();
-            let expected = format!("=> {}", errors.trim_end());
-            let mut config = config.to_owned();
-            for (short, long) in SHORT_FORMS {
-                config = config.replace(short, long);
-            }
-            let told = match parse(config.as_bytes()) {
-                Ok(config) => format!("accepted: {config:?}"),
-                Err(errors) => {
-                    errors.iter().map(|error| format!("=> {error}")).collect::<Vec<_>>().join("\n")
-                }
-            };
-            count += 1;
-            if told != expected {
-                writeln!(failures, "## {claim} ({file}.txt)\n{told}\n").unwrap();
-            }
+    let cases = cases::refused();
+    for case in &cases {
+        let told = match parse(case.config.as_bytes()) {
+            Ok(config) => format!("accepted: {config:?}"),
+            Err(errors) => errors.iter().map(|error| format!("=> {error}")).collect::<Vec<_>>().join("\n"),
+        };
+        if told != case.errors {
+            writeln!(failures, "## {} ({}.txt)\n{told}\n", case.claim, case.file).unwrap();
         }
     }
-    assert!(count > 100, "only {count} cases were read");
+    assert!(cases.len() > 100, "only {} cases were read", cases.len());
     assert!(failures.is_empty(), "told otherwise than expected:\n{failures}");
 }
 

@@ -89,7 +89,7 @@ async fn all_errors_of_a_file_are_told_at_once() {
         "policies": [
             { "name": "a", "key": ["ip"], "sync": "local", "shards": 8,
               "limit": { "token_bucket": { "capacity": 0, "rate": "2/x" } } },
-            { "name": "a", "key": [{ "claim": ["payload", "sub"] }], "sync": "exact",
+            { "name": "a", "key": [{ "claim": ["payload"] }], "sync": "exact",
               "limit": { "fixed_window": { "quota": 1, "window": "1m" } } },
         ],
     });

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::ops::Range;
 
-use plugin_config::{Error, Path, Problem, Step};
+use plugin_config::{Concern, Error, Path, Problem, Step, Warning};
 
 use super::locate::{self, Aim};
 use super::tree::{Id, Tree};
@@ -14,7 +14,6 @@ pub(crate) enum Severity {
     /// It would.
     Error,
     /// It would not, but it may not do what is meant.
-    #[expect(dead_code, reason = "the parser has no warnings yet")]
     Warning,
 }
 
@@ -92,6 +91,24 @@ impl<'a> From<&'a Error> for Said<'a> {
     }
 }
 
+impl<'a> From<&'a Warning> for Said<'a> {
+    fn from(warning: &'a Warning) -> Self {
+        let aim = match warning.concern {
+            // What is to be removed is more than the value.
+            Concern::NothingCounted | Concern::NothingRefused | Concern::NobodyAsks => Aim::Entry,
+            _ => Aim::Value,
+        };
+        Self {
+            severity: Severity::Warning,
+            path: &warning.path,
+            value: warning.value.as_deref(),
+            problem: warning.concern.to_string(),
+            remedy: warning.remedy.to_string(),
+            aim,
+        }
+    }
+}
+
 impl Said<'_> {
     fn at(self, span: Range<usize>, policy: Option<String>) -> Finding {
         Finding {
@@ -114,12 +131,13 @@ pub(crate) fn all<'a>(
     root: Id,
     place: impl Fn(Range<usize>) -> Range<usize>,
 ) -> Vec<Finding> {
-    let mut seen: Vec<(&Path, Aim)> = Vec::new();
+    let mut seen: Vec<(&Path, Aim, Severity)> = Vec::new();
     let mut findings = Vec::new();
     for said in said {
-        // What is said of the keys at one path is about equal keys, in their order.
-        let earlier = seen.iter().filter(|seen| **seen == (said.path, said.aim)).count();
-        seen.push((said.path, said.aim));
+        // Errors of the keys at one path are about equal keys, in their order. What has warnings has no such.
+        let same = (said.path, said.aim, Severity::Error);
+        let earlier = seen.iter().filter(|seen| **seen == same).count();
+        seen.push((said.path, said.aim, said.severity));
         let span = locate::span(tree, root, said.path, said.aim, earlier);
         let policy = policy(tree, root, said.path);
         findings.push(said.at(place(span), policy));

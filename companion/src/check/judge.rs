@@ -3,7 +3,7 @@
 use core::ops::Range;
 use std::collections::HashSet;
 
-use plugin_config::{Config, Error, Errors, MAX_BYTES, Problem};
+use plugin_config::{Config, Error, MAX_BYTES, Problem};
 
 use super::find::{self, Found};
 use super::finding::{self, Finding};
@@ -147,31 +147,35 @@ impl Judgement {
 
     /// Judges a configuration that is a text of JSON, and stands in the file where `origin` says.
     fn plain(&mut self, bytes: &[u8], text: &str, origin: &Origin, whole: &Range<usize>) {
-        let parsed = plugin_config::parse(bytes);
+        let is_file = matches!(origin, Origin::Piece(0));
         let tree = json::read(text);
         let root = tree.as_ref().and_then(|tree| Some((tree, *tree.roots.first()?)));
-        let is_file = matches!(origin, Origin::Piece(0));
-        self.add(parsed, |errors| match root {
-            Some((tree, root)) => {
-                finding::all(errors.iter().map(Into::into), tree, root, |span| origin.span(&span))
+        let Some((tree, root)) = root else {
+            self.configurations += 1;
+            if let Err(errors) = plugin_config::parse(bytes) {
+                let finding = |error| syntax(error, text, origin, whole, is_file);
+                self.findings.extend(errors.iter().map(finding));
             }
-            None => errors.iter().map(|error| syntax(error, text, origin, whole, is_file)).collect(),
-        });
+            return;
+        };
+        self.located(bytes, tree, root, |span| origin.span(&span));
     }
 
     /// Judges a configuration that Istio makes JSON of.
     fn mapping(&mut self, tree: &Tree, id: Id) {
-        let json = istio::to_json(tree, id, MAX_BYTES);
-        let parsed = plugin_config::parse(json.as_bytes());
-        self.add(parsed, |errors| finding::all(errors.iter().map(Into::into), tree, id, |span| span));
+        self.located(istio::to_json(tree, id, MAX_BYTES).as_bytes(), tree, id, |span| span);
     }
 
-    fn add(&mut self, parsed: Result<Config, Errors>, findings: impl Fn(&Errors) -> Vec<Finding>) {
+    /// Judges a configuration, which is the tree from `root` on.
+    fn located(&mut self, bytes: &[u8], tree: &Tree, root: Id, place: impl Fn(Range<usize>) -> Range<usize>) {
         self.configurations += 1;
-        match parsed {
-            Ok(config) => self.valid.push(config),
+        match plugin_config::check(bytes) {
+            Ok((config, warnings)) => {
+                self.findings.extend(finding::all(warnings.iter().map(Into::into), tree, root, place));
+                self.valid.push(config);
+            }
             Err(errors) => {
-                self.findings.extend(findings(&errors));
+                self.findings.extend(finding::all(errors.iter().map(Into::into), tree, root, place));
                 self.left_out += errors.left_out();
             }
         }

@@ -9,11 +9,12 @@ use super::lines::Lines;
 use super::text::render;
 
 const JSON: &str = include_str!("../../tests/check/five.json");
-const FILES: [&str; 5] = [
+const FILES: [&str; 6] = [
     JSON,
     include_str!("../../tests/check/bootstrap.yaml"),
     include_str!("../../tests/check/wasmplugin.yaml"),
     include_str!("../../tests/check/struct.yaml"),
+    include_str!("../../tests/check/surprising.yaml"),
     include_str!("../../../envoy/demo.yaml"),
 ];
 

@@ -2,9 +2,10 @@
 
 use limiter::matching::{Cidr, CidrError};
 
+use crate::entries;
 use crate::error::{Problem, Remedy};
 use crate::report::{Report, Reported};
-use crate::spot::{self, Spot};
+use crate::spot::Spot;
 
 /// The most blocks of one policy.
 pub const MAX_CIDRS: usize = 64;
@@ -15,7 +16,7 @@ const BLOCK: &str = "use a block such as \"10.0.0.0/8\", or an address";
 
 pub(super) fn read(spot: &Spot<'_>, report: &mut Report) -> Result<Vec<Cidr>, Reported> {
     let spots = spot.filled_list(MAX_CIDRS, "cidrs", FORM, report)?;
-    spot::all_different(&spots, report, block)
+    entries::all_different(&spots, report, block)
 }
 
 fn block(spot: &Spot<'_>, report: &mut Report) -> Result<Cidr, Reported> {

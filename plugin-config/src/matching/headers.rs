@@ -17,8 +17,8 @@ pub const MAX_VALUE_BYTES: usize = 1024;
 const FORM: &str =
     "use an object such as {\"x-internal\": \"yes\"}, or leave it out to match whatever headers say";
 const NAME: &str = "use the name of a header, such as \"x-internal\"";
-const CONDITION: &str = "use a string, or one of {\"exact\": \"yes\"}, {\"prefix\": \"Bearer \"}, {\"regex\": \"v[0-9]+\"} and \
-                         {\"present\": true}";
+const CONDITION: &str = "use a string, or one of {\"exact\": \"yes\"}, {\"prefix\": \"Bearer \"}, \
+                         {\"regex\": \"v[0-9]+\"} and {\"present\": true}";
 const VALUE: &str = "use a text of 1024 bytes or less";
 const PREFIX: &str = "use a text of 1 to 1024 bytes, or {\"present\": true} for any value";
 const CONDITIONS: Words = Words::new(&["exact", "prefix", "regex", "present"]);

@@ -4,9 +4,10 @@ use core::net::Ipv6Addr;
 
 use limiter::matching::{HostMatch, normalize_host};
 
+use crate::entries;
 use crate::error::{Problem, Remedy};
 use crate::report::{Report, Reported};
-use crate::spot::{self, Spot};
+use crate::spot::Spot;
 
 /// The most hosts of one policy.
 pub const MAX_HOSTS: usize = 32;
@@ -20,7 +21,7 @@ const WILDCARD: &str = "*.";
 
 pub(super) fn read(spot: &Spot<'_>, report: &mut Report) -> Result<Vec<HostMatch>, Reported> {
     let spots = spot.filled_list(MAX_HOSTS, "hosts", FORM, report)?;
-    spot::all_different(&spots, report, host)
+    entries::all_different(&spots, report, host)
 }
 
 fn host(spot: &Spot<'_>, report: &mut Report) -> Result<HostMatch, Reported> {

@@ -9,10 +9,12 @@
 //! Here stands what the page calls, one function a question, with text in and JSON out. What an answer
 //! holds has a file of its own; what is right and what is wrong is `plugin-config`'s.
 
+mod explanation;
 mod verdict;
 
 use wasm_bindgen::prelude::wasm_bindgen;
 
+use crate::explanation::Explained;
 use crate::verdict::Verdict;
 
 /// Judges a configuration as the filter does when it loads one.
@@ -31,4 +33,23 @@ use crate::verdict::Verdict;
 #[wasm_bindgen]
 pub fn validate(text: &str) -> String {
     Verdict::of(text).to_json()
+}
+
+/// Explains what a configuration makes of one request, as `tidegate explain` does.
+///
+/// The request is JSON; of its keys all but `target` may be left out:
+///
+/// ```json
+/// {"method": "POST", "target": "/orders?x=1", "host": "api.example.com", "address": "203.0.113.7",
+///  "headers": {"x-api-key": "abc", "x-twice": ["1", "2"]}, "route": "orders",
+///  "claims": [{"path": ["payload", "sub"], "value": 42}], "metadata": [], "route_metadata": []}
+/// ```
+///
+/// The answer is JSON: `policies`, in their order, each with its name under `policy`, its `outcome` (`counts`, `blocks`,
+/// `no_identity`, `unmet`, `excepted`, `skipped` or `unlimited`) and what belongs to that; and `answer`, what a first
+/// request is answered: `status` (null where it goes on to upstream), `headers` and `body`. Where the configuration
+/// or the request is not valid, the answer is `{"error": …}` alone.
+#[wasm_bindgen]
+pub fn explain(configuration: &str, request: &str) -> String {
+    Explained::of(configuration, request).to_json()
 }
