@@ -12,7 +12,7 @@ export CARGO_TARGET_DIR ?= target
 WASM_TARGET := wasm32-wasip1
 WEB_TARGET := wasm32-unknown-unknown
 SHELL_SCRIPTS := tools/install tools/install-wasm-bindgen tools/need tools/test-web .ci/run
-PYTHON_SCRIPTS := tools/wasm_module.py envoy/demo.py $(wildcard bench/*.py)
+PYTHON_SCRIPTS := tools/wasm_module.py tools/wasm-link envoy/demo.py $(wildcard bench/*.py)
 
 # Filters link for a proxy only, so whatever runs or lints on the host leaves them out.
 FILTERS := tidegate-filter tidegate-bench-noop

@@ -31,9 +31,23 @@ const BODY_OBJECTS: Words = Words::new(&["text"]).elsewhere(&[
     ("problem", "use \"problem\" alone, as a string in place of the object"),
     ("none", "use \"none\" alone, as a string in place of the object"),
 ]);
-/// Headers that the filter and Envoy write, and what they begin with.
-const TAKEN: [&str; 6] =
-    ["content-length", "transfer-encoding", "connection", "retry-after", "ratelimit", "ratelimit-policy"];
+/// Headers that the filter and Envoy write, those that are between two neighbours alone (RFC 9110, section 7.6.1), and
+/// what says how a body is coded.
+const TAKEN: [&str; 12] = [
+    "connection",
+    "content-encoding",
+    "content-length",
+    "keep-alive",
+    "proxy-connection",
+    "ratelimit",
+    "ratelimit-policy",
+    "retry-after",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+/// What others of them begin with.
 const TAKEN_FAMILIES: [&str; 3] = ["x-ratelimit-", "ratelimit-", "grpc-"];
 const LEAVE_OUT: &str = "leave it out: answers have it as they need it";
 const CONTENT_TYPE: &str = "leave it out, or use a body with \"text\": others have a type of their own";

@@ -82,8 +82,20 @@ pub(super) fn of_response() -> Value {
 
 /// Names that a response may not set are those that it sets itself, or that would break it.
 pub(super) fn field_names() -> Value {
-    let refused =
-        ["content-length", "transfer-encoding", "connection", "retry-after", "ratelimit", "ratelimit-policy"];
+    let refused = [
+        "connection",
+        "content-encoding",
+        "content-length",
+        "keep-alive",
+        "proxy-connection",
+        "ratelimit",
+        "ratelimit-policy",
+        "retry-after",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    ];
     let families = ["x-ratelimit-", "ratelimit-", "grpc-"];
     let mut patterns: Vec<String> = refused.iter().map(|name| any_case(name)).collect();
     patterns.extend(families.iter().map(|start| any_case(start).trim_end_matches('$').to_owned()));
