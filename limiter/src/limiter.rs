@@ -324,7 +324,7 @@ impl Limiter {
             };
             if let Some(refused_us) = refused_us {
                 let fits_at = sent_at.after_micros(refused_us);
-                self.leases.on_refused(&mut proxy, key, quota, fits_at, charged.remaining);
+                self.leases.on_refused(&mut proxy, key, quota, *cost, fits_at, charged.remaining);
             }
         }
     }
