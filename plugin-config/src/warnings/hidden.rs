@@ -65,7 +65,7 @@ fn is_within(narrow: &TokenBucket, wide: &TokenBucket) -> bool {
 
 /// Whether one match holds wherever another one does. May say no where that is not plain to see.
 fn covers(wide: &Match, narrow: &Match) -> bool {
-    let same_or_none = wide.except.is_none() || wide.except == narrow.except;
+    let same_or_none = wide.except.is_empty() || wide.except == narrow.except;
     same_or_none && are_covered(&wide.conditions, &narrow.conditions)
 }
 
