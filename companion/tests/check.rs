@@ -117,6 +117,25 @@ fn the_documentation_shows_the_document_for_machines() {
     assert_eq!(printed.replace("\"-\"", "\"policies.json\""), shown);
 }
 
+#[test]
+fn every_recipe_is_valid_and_holds_no_surprise() {
+    let text = include_str!("../../docs/policies.md");
+    let (_, recipes) = text.split_once("\n## Recipes\n").unwrap();
+    let (recipes, _) = recipes.split_once("\n## ").unwrap();
+    let mut count = 0;
+    for block in recipes.split("```json\n").skip(1) {
+        let (policies, _) = block.split_once("```").unwrap();
+        let json = format!(r#"{{"companion": {{"cluster": "tidegate"}}, "policies": [{policies}]}}"#);
+        // A policy in the proxy asks no companion.
+        let json =
+            if policies.contains("\"local\"") { format!("{{\"policies\": [{policies}]}}") } else { json };
+        let (code, printed) = check(&["--deny-warnings", "-"], json.as_bytes());
+        assert_eq!(code, Some(0), "{printed}");
+        count += 1;
+    }
+    assert!(count >= 3, "{count}");
+}
+
 /// The files below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
