@@ -132,7 +132,7 @@ impl Leases {
             return Found::Taken(Standing { fit: Fit::Now, ..slice.standing(quota, cost, now) }, ends);
         }
         let slice = self.slices.get(key).copied().unwrap_or_default();
-        if cost > quota.capacity() || now < slice.refused_until {
+        if cost > quota.capacity() || slice.fits_at(quota, cost, now).is_some() {
             return Found::Denied(slice.standing(quota, cost, now));
         }
         let drawn = proxy.lease(key, quota, |lease| {
@@ -168,9 +168,8 @@ impl Leases {
     ) -> Drawn {
         let ttl = ttl(quota);
         if slice.live(now).saturating_add(lease.purse.live(now)) < cost {
-            if now < lease.purse.refused_until {
-                (slice.fits_at, slice.refused_until) = (lease.purse.fits_at, lease.purse.refused_until);
-                slice.rest = lease.purse.rest;
+            if lease.purse.fits_at(quota, cost, now).is_some() {
+                slice.learn_refusal(&lease.purse);
                 return Drawn {
                     found: Found::Denied(slice.standing(quota, cost, now)),
                     slice,
@@ -231,29 +230,35 @@ impl Leases {
             }
             ((), true)
         });
+        // What this worker knew of a refusal is older.
+        if let Some(slice) = self.slices.get_mut(key) {
+            slice.rest = rest;
+            if piece.live(now) > 0 {
+                slice.refused_until = Instant::default();
+            }
+        }
         if piece.live(now) > 0 {
             self.will_be_due(key, Due::for_worker(quota, piece.ends));
         }
     }
 
-    /// The store has refused: the cost fits at `fits_at`, and `rest` tokens are left.
+    /// The store has refused `cost` tokens, which fit at `fits_at`, and has `rest`.
     pub(crate) fn on_refused(
         &mut self,
         proxy: &mut Proxy<'_>,
         key: &str,
         quota: &TokenBucket,
+        cost: u64,
         fits_at: Instant,
         rest: u64,
     ) {
         let now = proxy.now;
         let _ = proxy.lease(key, quota, |lease| {
-            lease.purse.refuse(fits_at, now);
-            lease.purse.rest = rest;
+            lease.purse.refuse(quota, cost, fits_at, rest, now);
             ((), true)
         });
         let mut slice = self.slices.get(key).copied().unwrap_or_default();
-        slice.refuse(fits_at, now);
-        slice.rest = rest;
+        slice.refuse(quota, cost, fits_at, rest, now);
         self.keep(key, slice, now);
     }
 

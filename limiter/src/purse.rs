@@ -46,10 +46,12 @@ pub struct Purse {
     pub stock: u64,
     /// When some were last added.
     pub added_at: Instant,
-    /// Until when requests are refused without asking.
+    /// Until when requests that do not fit are refused without asking.
     pub refused_until: Instant,
-    /// When the store said that the cost fits.
-    pub fits_at: Instant,
+    /// The limit that the store refused by; see [`TokenBucket::tag`].
+    pub refused_by: u32,
+    /// When the store has its next whole token by that limit: one more than [`Purse::rest`].
+    pub next_at: Instant,
     /// Whole tokens left further up when that was last heard of.
     pub rest: u64,
 }
@@ -134,10 +136,29 @@ impl Purse {
         (self.stock, self.added_at) = (self.live(now), now);
     }
 
-    /// Notes that the store has refused.
-    pub fn refuse(&mut self, fits_at: Instant, now: Instant) {
-        self.fits_at = fits_at;
-        self.refused_until = fits_at.min(now.after(MAX_REFUSAL));
+    /// Notes that the store has refused `cost` tokens until `fits_at`, and has `rest`.
+    pub fn refuse(&mut self, quota: &TokenBucket, cost: u64, fits_at: Instant, rest: u64, now: Instant) {
+        let more = cost.saturating_sub(rest).saturating_sub(1).min(quota.capacity());
+        let more_us = quota.micros_for(more * quota.parts_per_token());
+        (self.rest, self.next_at) = (rest, fits_at.before(Duration::from_micros(more_us)));
+        (self.refused_by, self.refused_until) = (quota.tag(), fits_at.min(now.after(MAX_REFUSAL)));
+    }
+
+    /// Takes over what another purse knows of a refusal.
+    pub const fn learn_refusal(&mut self, other: &Self) {
+        (self.rest, self.next_at) = (other.rest, other.next_at);
+        (self.refused_by, self.refused_until) = (other.refused_by, other.refused_until);
+    }
+
+    /// When so many tokens fit by this limit, where the store is known to refuse them until then. What it has
+    /// refused says nothing about a smaller cost that it has tokens for, nor about another limit, as another plan's.
+    pub fn fits_at(&self, quota: &TokenBucket, cost: u64, now: Instant) -> Option<Instant> {
+        if now >= self.refused_until || self.refused_by != quota.tag() || cost <= self.rest {
+            return None;
+        }
+        let more = (cost - self.rest - 1).min(quota.capacity());
+        let fits_at = self.next_at.after_micros(quota.micros_for(more * quota.parts_per_token()));
+        (now < fits_at).then_some(fits_at)
     }
 
     /// Tokens that the demand seen since the last addition would use in `horizon`. A stock that was used up in less
@@ -190,15 +211,66 @@ impl Purse {
         let full_us = quota.micros_for((quota.capacity() - remaining) * quota.parts_per_token());
         let fit = if cost > quota.capacity() {
             Fit::Never
-        } else if now < self.refused_until && self.live(now) < cost {
-            Fit::After(self.fits_at.micros_since(now).max(1))
         } else {
-            Fit::Now
+            let fits_at = self.fits_at(quota, cost, now).filter(|_| self.live(now) < cost);
+            fits_at.map_or(Fit::Now, |fits_at| Fit::After(fits_at.micros_since(now).max(1)))
         };
         Standing { remaining, fit, full_us }
     }
 
     fn first_live(&mut self, now: Instant) -> Option<&mut Piece> {
         self.pieces.iter_mut().filter(|piece| piece.live(now) > 0).min_by_key(|piece| piece.ends)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Instant = Instant::from_micros(1_000_000_000);
+
+    fn quota(capacity: u64, rate: &str) -> TokenBucket {
+        TokenBucket::new(capacity, rate.parse().unwrap()).unwrap()
+    }
+
+    fn seconds(seconds: u64) -> Instant {
+        NOW.after(Duration::from_secs(seconds))
+    }
+
+    /// A bucket of 10 that holds 3, and half of the next token: 7 fit in 35 s.
+    fn refused() -> (Purse, TokenBucket) {
+        let (mut purse, quota) = (Purse::default(), quota(10, "6/m"));
+        purse.refuse(&quota, 7, seconds(35), 3, NOW);
+        (purse, quota)
+    }
+
+    #[test]
+    fn a_refusal_tells_when_each_cost_fits_that_the_store_has_no_tokens_for() {
+        let (purse, quota) = refused();
+        for (cost, fits_at) in
+            [(1, None), (3, None), (4, Some(5)), (5, Some(15)), (7, Some(35)), (10, Some(65))]
+        {
+            assert_eq!(purse.fits_at(&quota, cost, NOW), fits_at.map(seconds), "{cost}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_nothing_about_another_limit() {
+        let (purse, _) = refused();
+        for other in [quota(20, "6/m"), quota(10, "7/m"), quota(10, "6/h")] {
+            assert_eq!(purse.fits_at(&other, 7, NOW), None, "{other:?}");
+        }
+        assert!(purse.fits_at(&quota(10, "60/m"), 7, NOW).is_none());
+        assert!(purse.fits_at(&quota(10, "6/m"), 7, NOW).is_some());
+    }
+
+    #[test]
+    fn a_refusal_is_believed_for_a_second_and_no_longer_than_it_holds() {
+        let (mut purse, quota) = refused();
+        assert!(purse.fits_at(&quota, 7, NOW.after_micros(999_999)).is_some());
+        assert_eq!(purse.fits_at(&quota, 7, seconds(1)), None);
+        purse.refuse(&quota, 4, NOW.after_micros(500_000), 3, NOW);
+        assert!(purse.fits_at(&quota, 4, NOW.after_micros(499_999)).is_some());
+        assert_eq!(purse.fits_at(&quota, 4, NOW.after_micros(500_000)), None);
     }
 }

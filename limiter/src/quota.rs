@@ -24,6 +24,9 @@ pub struct TokenBucket {
 /// holds exactly, so that the sum of a level and a cost is exact too.
 pub const MAX_PARTS: u64 = 1 << 52;
 
+/// The bits of [`TokenBucket::tag`].
+pub(crate) const TAG_BITS: u32 = 24;
+
 /// Why capacity and rate do not make a quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuotaError {
@@ -112,6 +115,19 @@ impl TokenBucket {
     /// Parts of `cost` tokens; `None` for a cost above capacity, which never fits.
     pub const fn parts_of(&self, cost: u64) -> Option<u64> {
         if cost > self.capacity { None } else { Some(cost * self.parts_per_token) }
+    }
+
+    /// Tells this quota from others in [`TAG_BITS`] bits, as far as these go; never 0.
+    pub(crate) fn tag(&self) -> u32 {
+        // The finaliser of SplitMix64 over each number.
+        let mixed =
+            [self.capacity, self.parts_per_token, self.parts_per_micro].iter().fold(0, |mixed, number| {
+                let mixed = (mixed ^ number).wrapping_add(0x9e37_79b9_7f4a_7c15);
+                let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+                mixed ^ (mixed >> 31)
+            });
+        u32::try_from(mixed >> (u64::BITS - TAG_BITS)).unwrap_or(0) | 1
     }
 
     /// Microseconds until `parts` are back, rounded up.

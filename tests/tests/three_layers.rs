@@ -126,17 +126,21 @@ async fn the_address_alone_binds_and_charges_no_key() {
         exhaust(100, ADDRESS_TOKEN, async |n| layers.read("203.0.113.1", &format!("k{n}")).await).await;
     assert_refused(&refusal, "per-address", 100, READS, ADDRESS_TOKEN);
 
-    let refusal = layers.order("203.0.113.1", "fresh").await;
-    if refusal.status == 429 {
-        assert_refused(&refusal, "per-address", 100, ALL, ADDRESS_TOKEN);
-        let admitted = layers.order("203.0.113.2", "fresh").await;
-        println!("{:?}", admitted.header("ratelimit"));
-        assert_eq!(admitted.status, 200, "another address has the key whole");
-        assert_left(&admitted, "per-key", 1000, 1, begun, KEY_TOKEN);
-        assert_left(&admitted, "orders", 10, 1, begun, ORDER_TOKEN);
-    } else {
-        panic!("a token came back in between; the machine is too slow for this test: {:?}", begun.elapsed());
-    }
+    // On a slow machine a token may have come back, and an order passes: then another key has to be tried.
+    let mut keys = (0..10).map(|n| format!("fresh-{n}"));
+    let fresh = loop {
+        let key = keys.next().expect("ten orders passed where one may");
+        let answer = layers.order("203.0.113.1", &key).await;
+        if answer.status == 429 {
+            assert_refused(&answer, "per-address", 100, ALL, ADDRESS_TOKEN);
+            break key;
+        }
+    };
+    let admitted = layers.order("203.0.113.2", &fresh).await;
+    println!("{:?}", admitted.header("ratelimit"));
+    assert_eq!(admitted.status, 200, "another address has the key whole");
+    assert_left(&admitted, "per-key", 1000, 1, begun, KEY_TOKEN);
+    assert_left(&admitted, "orders", 10, 1, begun, ORDER_TOKEN);
 }
 
 #[tokio::test]
@@ -174,15 +178,23 @@ async fn orders_alone_bind_and_charge_neither_key_nor_address() {
     let (admitted, refusal) =
         exhaust(10, ORDER_TOKEN, async |_| layers.order("203.0.113.4", "shop").await).await;
     assert_refused(&refusal, "orders", 10, ALL, ORDER_TOKEN);
+    let mut ordered = admitted;
     for _ in 0..5 {
-        assert_refused(&layers.order("203.0.113.4", "shop").await, "orders", 10, ALL, ORDER_TOKEN);
+        let answer = layers.order("203.0.113.4", "shop").await;
+        if answer.status == 200 {
+            ordered += 1;
+        } else {
+            assert_refused(&answer, "orders", 10, ALL, ORDER_TOKEN);
+        }
     }
+    let back = u64::try_from(begun.elapsed().as_millis() / ORDER_TOKEN.as_millis()).expect("a short test");
+    assert!(ordered <= 10 + back + 1, "{ordered} orders in {:?}", begun.elapsed());
     let read = layers.read("203.0.113.4", "shop").await;
-    println!("{admitted} orders and one read: {:?}", read.header("ratelimit"));
+    println!("{ordered} orders and one read: {:?}", read.header("ratelimit"));
     assert_eq!(read.status, 200, "reading is no order");
     assert_eq!(read.header("ratelimit-policy").as_deref(), Some(READS));
-    assert_left(&read, "per-key", 1000, admitted + 1, begun, KEY_TOKEN);
-    assert_left(&read, "per-address", 100, admitted + 1, begun, ADDRESS_TOKEN);
+    assert_left(&read, "per-key", 1000, ordered + 1, begun, KEY_TOKEN);
+    assert_left(&read, "per-address", 100, ordered + 1, begun, ADDRESS_TOKEN);
     assert_eq!(layers.order("203.0.113.4", "other shop").await.status, 200, "another key orders");
 }
 

@@ -3,6 +3,7 @@
 use crate::bucket::Bucket;
 use crate::lease::Lease;
 use crate::purse::{MAX_PIECES, Piece, Purse};
+use crate::quota::TAG_BITS;
 use crate::tally::Tally;
 use crate::time::Instant;
 
@@ -19,6 +20,12 @@ const TALLY_NUMBERS: usize = BUCKET_NUMBERS + 10;
 const BUCKET: u64 = 1;
 const LEASE: u64 = 2;
 const TALLY: u64 = 3;
+
+/// Below the group stand the kind, and above it the tag of the limit that a lease was refused by.
+const KIND_BITS: u32 = 8;
+const KIND_MASK: u64 = (1 << KIND_BITS) - 1;
+const TAG_MASK: u64 = (1 << TAG_BITS) - 1;
+const _: () = assert!(KIND_BITS + TAG_BITS == 32);
 
 /// What is held for one client under one policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,12 +92,13 @@ pub(super) fn encode(entries: &[Entry]) -> Vec<u8> {
                 push(&[tally.known, tally.spare, u64::from(tally.is_alone), tally.held_until.as_micros()]);
             }
             Held::Lease(Lease { purse, next_id, asked_until }) => {
-                push(&[*fingerprint, kind(LEASE), *next_id, asked_until.as_micros()]);
+                let tagged = kind(LEASE) | u64::from(purse.refused_by) << KIND_BITS;
+                push(&[*fingerprint, tagged, *next_id, asked_until.as_micros()]);
                 for Piece { id, tokens, ends } in purse.pieces {
                     push(&[id, tokens, ends.as_micros()]);
                 }
                 push(&[purse.stock, purse.added_at.as_micros(), purse.refused_until.as_micros()]);
-                push(&[purse.fits_at.as_micros(), purse.rest]);
+                push(&[purse.next_at.as_micros(), purse.rest]);
             }
         }
     }
@@ -103,7 +111,7 @@ pub(super) fn decode(bytes: &[u8]) -> Vec<Entry> {
     let mut entries = Vec::with_capacity(ENTRIES_PER_SLOT + 1);
     while entries.len() < ENTRIES_PER_SLOT {
         let (Some(fingerprint), Some(second)) = (numbers.next(), numbers.next()) else { break };
-        let (kind, group) = (second & u64::from(u32::MAX), second >> 32);
+        let (kind, tag, group) = (second & KIND_MASK, second >> KIND_BITS & TAG_MASK, second >> 32);
         let wanted = match kind {
             BUCKET => BUCKET_NUMBERS,
             LEASE => LEASE_NUMBERS,
@@ -116,7 +124,7 @@ pub(super) fn decode(bytes: &[u8]) -> Vec<Entry> {
         let mut next = || numbers.next().unwrap_or(0);
         let held = match kind {
             BUCKET => Held::Bucket(bucket(&mut next)),
-            LEASE => Held::Lease(lease(&mut next)),
+            LEASE => Held::Lease(lease(tag, &mut next)),
             _ => Held::Tally(tally(&mut next)),
         };
         let name = Name { fingerprint, group: u32::try_from(group).unwrap_or(0) };
@@ -140,7 +148,7 @@ fn bucket(next: &mut dyn FnMut() -> u64) -> Bucket {
     }
 }
 
-fn lease(next: &mut dyn FnMut() -> u64) -> Lease {
+fn lease(tag: u64, next: &mut dyn FnMut() -> u64) -> Lease {
     let (next_id, asked_until) = (next(), Instant::from_micros(next()));
     let mut piece = || Piece { id: next(), tokens: next(), ends: Instant::from_micros(next()) };
     let pieces = core::array::from_fn(|_| piece());
@@ -149,7 +157,8 @@ fn lease(next: &mut dyn FnMut() -> u64) -> Lease {
         stock: next(),
         added_at: Instant::from_micros(next()),
         refused_until: Instant::from_micros(next()),
-        fits_at: Instant::from_micros(next()),
+        refused_by: u32::try_from(tag).unwrap_or(0),
+        next_at: Instant::from_micros(next()),
         rest: next(),
     };
     Lease { purse, next_id, asked_until }
@@ -168,5 +177,24 @@ fn tally(next: &mut dyn FnMut() -> u64) -> Tally {
         spare: next(),
         is_alone: next() == 1,
         held_until: Instant::from_micros(next()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use super::*;
+    use crate::quota::TokenBucket;
+
+    #[test]
+    fn what_is_known_of_a_refusal_is_the_same_for_all_workers() {
+        let quota = TokenBucket::new(10, "6/m".parse().unwrap()).unwrap();
+        let (mut lease, now) = (Lease::default(), Instant::from_micros(5));
+        lease.purse.refuse(&quota, 7, now.after(Duration::from_secs(35)), 3, now);
+        let name = Name { fingerprint: u64::MAX, group: u32::MAX };
+        let entry = Entry { name, held: Held::Lease(lease) };
+        assert_eq!(decode(&encode(&[entry])), [entry]);
+        assert_ne!(lease.purse.refused_by, 0);
     }
 }
