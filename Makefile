@@ -1,7 +1,7 @@
 # The front door of Tidegate. `make help` lists the targets from their comments.
 
 .DEFAULT_GOAL := help
-.PHONY: help build wasm crash-test-wasm companion web test test-web schema demo bench bench-programs
+.PHONY: help build wasm crash-test-wasm companion web test test-web schema fuzz demo bench bench-core bench-programs
 .PHONY: lint lint-filter lint-web fmt tools wasm-bindgen clean
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -11,12 +11,13 @@ export CARGO_TARGET_DIR ?= target
 
 WASM_TARGET := wasm32-wasip1
 WEB_TARGET := wasm32-unknown-unknown
-SHELL_SCRIPTS := tools/install tools/install-wasm-bindgen tools/need tools/test-web .ci/run
+SHELL_SCRIPTS := tools/with-coverage tools/install tools/install-wasm-bindgen tools/need tools/test-web .ci/run
 PYTHON_SCRIPTS := tools/wasm_module.py tools/wasm-link envoy/demo.py $(wildcard bench/*.py)
 
 # Filters link for a proxy only, so whatever runs or lints on the host leaves them out.
 FILTERS := tidegate-filter tidegate-bench-noop
-ON_HOST := --workspace $(addprefix --exclude ,$(FILTERS))
+# The fuzzer is built with coverage alone.
+ON_HOST := --workspace $(addprefix --exclude ,$(FILTERS) tidegate-fuzz)
 # What runs in a web page too, and so do its tests.
 IN_WEB := tidegate-plugin-config tidegate-web
 
@@ -66,12 +67,26 @@ test-web: wasm-bindgen ## runs the tests of what runs in a web page, in Node
 	@tools/need node
 	@tools/test-web $(IN_WEB)
 
+# Nothing else is built with coverage: the fuzzer's build is one of its own.
+FUZZ_SECONDS ?= 60
+FUZZ := $(CARGO_TARGET_DIR)/fuzz
+fuzz: ## tries configurations on parser and schema for a minute, or FUZZ_SECONDS; the next run goes on from there
+	@tools/need rustup cc c++
+	mkdir -p $(FUZZ)/corpus $(FUZZ)/found
+	cargo run -q -p tidegate-config-schema -- $(FUZZ)
+	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/tools/with-coverage cargo build -p tidegate-fuzz
+	$(CARGO_TARGET_DIR)/debug/configuration $(FUZZ)/corpus $(FUZZ)/seeds -dict=$(FUZZ)/dictionary \
+		-artifact_prefix=$(FUZZ)/found/ -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -print_final_stats=1
+
 demo: tools build ## fetches and builds what is missing, and shows a limit at work; DEMO_ONCE=1 ends after that
 	@python3 envoy/demo.py
 
 bench: tools build bench-programs ## compares costs with Envoy's own filter, in half an hour; BENCH_QUICK=1 only tries it
 	@tools/need wrk python3
 	@python3 bench/bench.py
+
+bench-core: ## measures what policies that do not apply cost a request, in the core alone
+	cargo bench -p tidegate-limiter --bench policies
 
 bench-programs: wasm
 	cargo build -p tidegate-bench-load --release
@@ -83,6 +98,7 @@ bench-programs: wasm
 lint: lint-filter lint-web ## checks formatting, and lints Rust, Lua, shell and Python
 	cargo fmt --all --check
 	cargo clippy $(ON_HOST) --all-targets -- -D warnings
+	cargo clippy -p tidegate-fuzz -- -D warnings
 	@tools/need luacheck
 	luacheck lua bench/keys.lua
 	for script in $(SHELL_SCRIPTS); do bash -n $$script; done

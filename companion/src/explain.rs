@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use limiter::explain::{Explanation, explain};
+use limiter::explain::{Explanation, answer_now, explain};
 use serde::Serialize;
 
 use crate::check;
@@ -23,7 +23,7 @@ const UNREADABLE: u8 = 2;
 /// What is to be explained.
 #[derive(Debug, clap::Args)]
 pub struct Explain {
-    /// The request, as `POST /orders?x=1`.
+    /// The request, as `POST /orders?x=1`; without a method it is a GET.
     #[arg(value_name = "REQUEST")]
     pub request: Target,
 
@@ -104,7 +104,8 @@ pub fn run(args: &Explain) -> ExitCode {
         Ok(config) => config,
         Err(status) => return status,
     };
-    let explanation = explain(&config.policies, &config.families, &args.given());
+    let request = args.given();
+    let mut explanation = explain(&config.policies, &config.families, &request);
     let store = match args.store.as_ref().map(|location| ask(location, &explanation)).transpose() {
         Ok(store) => store,
         Err(error) => {
@@ -112,6 +113,10 @@ pub fn run(args: &Explain) -> ExitCode {
             return ExitCode::from(UNREADABLE);
         }
     };
+    if let Some(now) = &store {
+        let full_us: Vec<Option<u64>> = now.iter().map(|now| now.map(|now| now.full_us)).collect();
+        explanation.answer = answer_now(&config.policies, &config.families, &request, &full_us);
+    }
     let told = Told { explanation, store };
     match args.format {
         Format::Text => print!("{}", text::shown(&told.explanation, told.store.as_deref())),
@@ -127,6 +132,11 @@ pub fn run(args: &Explain) -> ExitCode {
 }
 
 fn ask(location: &Location, explanation: &Explanation) -> Result<Vec<Option<Now>>, String> {
+    if *location == Location::Memory {
+        return Err(
+            "what a companion keeps in its memory is seen by nobody else; use the URL of a store".to_owned()
+        );
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     runtime.block_on(async {

@@ -152,6 +152,8 @@ fn what_cannot_be_read_as_text_is_told_in_one_error() {
         (b"\n\x0e\n\x08policies\x12\x02\x32\x00", "-:1:1", "protobuf message"),
         (b"{\"policies\": [\n\n", "-:1:14", "EOF while parsing a list"),
         (b"not JSON", "-:1:2", "not JSON"),
+        (b"{\"policies\": [\n  {},\n  ]}", "-:2:5", "help: remove the comma\n"),
+        (b"{\"policies\": [{\"a\": \"\\d\"}]}", "-:1:24", r#"backslash twice, as in "\\d""#),
         (b"kind: WasmPlugin\nspec: *none", "-:2:7", "unknown anchor"),
         (b"kind: &a [*a]", "-:1:11", "an alias for what it stands in"),
         (b"a:\n  - \"b", "-:2:", "not YAML"),

@@ -21,7 +21,7 @@ pub use conditions::Unmet;
 pub struct Explanation {
     /// In the policies' order.
     pub policies: Vec<Explained>,
-    /// What the request would be answered if it were the first one that all buckets see.
+    /// What the request is answered: as the first one that all buckets see, unless their state was given.
     pub answer: Answer,
 }
 
@@ -50,7 +50,7 @@ pub enum Part {
     NoIdentity,
     /// It does not: a condition does not hold.
     Unmet(Unmet),
-    /// It does not: all that it excepts holds.
+    /// It does not: it excepts such requests.
     Excepted,
     /// It does not: the request lacks the identity.
     Skipped,
@@ -74,6 +74,8 @@ pub struct Counted {
     pub plan: Option<String>,
     /// The plan that the request names and the policy does not know.
     pub unknown_plan: Option<String>,
+    /// Whether the request lacks the identity of the key, and shares the bucket of all that do.
+    pub is_anonymous: bool,
     /// What the request takes.
     pub cost: u64,
     /// Where it is counted: a word of the configuration.
@@ -82,7 +84,8 @@ pub struct Counted {
     pub shadow: bool,
 }
 
-/// Explains what `policies` make of a request. `families` are the fields that responses carry.
+/// Explains what `policies` make of a request. `families` are the fields that responses carry. A reset that is told as
+/// a point in time counts from 1970.
 pub fn explain(policies: &Policies, families: &[Family], request: &Given) -> Explanation {
     let mut given = request.clone();
     let mut known = Request::new(&mut given);
@@ -90,7 +93,18 @@ pub fn explain(policies: &Policies, families: &[Family], request: &Given) -> Exp
         .iter()
         .map(|policy| Explained { policy: policy.name.clone(), part: part(policy, &mut known) })
         .collect();
-    Explanation { policies: explained, answer: answer::first(policies, families, request) }
+    Explanation { policies: explained, answer: answer::of(policies, families, request, &[]) }
+}
+
+/// What a request is answered where buckets are full only after so many microseconds, by the policies' indices; those of
+/// which nothing is said are full.
+pub fn answer_now(
+    policies: &Policies,
+    families: &[Family],
+    request: &Given,
+    full_us: &[Option<u64>],
+) -> Answer {
+    answer::of(policies, families, request, full_us)
 }
 
 fn part<'a>(policy: &'a Policy, request: &mut Request<'a>) -> Part {
@@ -101,7 +115,7 @@ fn part<'a>(policy: &'a Policy, request: &mut Request<'a>) -> Part {
         return Part::Unmet(unmet);
     }
     let is_excepted = |except| conditions::first_unmet(except, request, Values::All).is_none();
-    if policy.matcher.except.as_ref().is_some_and(is_excepted) {
+    if policy.matcher.except.iter().any(is_excepted) {
         return Part::Excepted;
     }
     let named = policy.plan.as_ref().and_then(|plan| {
@@ -128,6 +142,7 @@ fn part<'a>(policy: &'a Policy, request: &mut Request<'a>) -> Part {
         limit,
         plan,
         unknown_plan,
+        is_anonymous: !request.has_identity(policy),
         cost: request.cost(&policy.cost),
         sync: policy.sync.word(),
         shadow: policy.shadow,

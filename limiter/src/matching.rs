@@ -6,6 +6,7 @@
 mod cidr;
 mod header;
 mod host;
+mod literal;
 mod pattern;
 mod template;
 
@@ -15,13 +16,13 @@ pub use host::{HostMatch, normalize_host};
 pub use pattern::{MAX_PATTERN_BYTES, Pattern, PatternError};
 pub use template::{Template, TemplateError};
 
-/// The requests that a policy applies to: all conditions hold together, and not all of `except`.
+/// The requests that a policy applies to: all conditions hold together, and nothing excepted does.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Match {
     /// What must hold.
     pub conditions: Conditions,
-    /// Where all of this holds, the policy does not apply. Never empty.
-    pub except: Option<Conditions>,
+    /// Where all of one of these hold, the policy does not apply. None is empty.
+    pub except: Vec<Conditions>,
 }
 
 /// Conditions that hold together. An empty one holds for every request.

@@ -14,9 +14,8 @@ pub struct Policies {
     /// Those with a limit that can refuse or be charged.
     binding: Set,
     matches: Sieve,
-    /// Those that except something.
-    excepting: Set,
-    excepts: Sieve,
+    /// The first exceptions of all policies, the second ones, and so on, each with the policies that have one.
+    exceptions: Vec<(Set, Sieve)>,
 }
 
 /// More policies than [`MAX_POLICIES`].
@@ -28,8 +27,10 @@ impl Policies {
     /// Those that never limit anything are left out.
     pub(crate) fn applying<'a>(&'a self, request: &mut Request<'a>) -> impl Iterator<Item = usize> + use<'a> {
         let mut set = self.matches.sift(self.binding, request, Values::Any);
-        if set & self.excepting != 0 {
-            set &= !self.excepts.sift(set & self.excepting, request, Values::All);
+        for (excepting, sieve) in &self.exceptions {
+            if set & excepting != 0 {
+                set &= !sieve.sift(set & excepting, request, Values::All);
+            }
         }
         members(set)
     }
@@ -48,9 +49,12 @@ impl TryFrom<Vec<Policy>> for Policies {
                 policies.binding |= only(index);
             }
             policies.matches.add(index, &policy.matcher.conditions);
-            if let Some(except) = &policy.matcher.except {
-                policies.excepting |= only(index);
-                policies.excepts.add(index, except);
+            let exceptions = &policy.matcher.except;
+            let known = policies.exceptions.len().max(exceptions.len());
+            policies.exceptions.resize_with(known, Default::default);
+            for (except, (excepting, sieve)) in exceptions.iter().zip(&mut policies.exceptions) {
+                *excepting |= only(index);
+                sieve.add(index, except);
             }
         }
         Ok(policies)

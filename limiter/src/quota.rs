@@ -79,6 +79,10 @@ impl TokenBucket {
     /// would have no token or never get one.
     pub fn shard(&self, shards: u32, turn: u64) -> Option<(Self, u32)> {
         let number = u32::try_from(turn.checked_rem(shards.into())?).ok().filter(|_| shards > 1)?;
+        // Where one would have none, none is split off: else the others would stand beside the whole.
+        if self.capacity < u64::from(shards) {
+            return None;
+        }
         let capacity = share(self.capacity, shards, number);
         Some((Self::new(capacity, self.rate.share(shards, number)?).ok()?, number))
     }

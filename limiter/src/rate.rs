@@ -103,7 +103,7 @@ impl Rate {
     }
 
     /// The part of this rate that falls to one of several: over the shortest period that divides it evenly, else over
-    /// the longest that can tell it, where the first ones get what is left over. `None` where one would get nothing.
+    /// the longest that can tell it, where the first ones get what is left over. `None` where any would get nothing.
     pub(crate) fn share(self, parts: u32, number: u32) -> Option<Self> {
         let periods = [Period::Second, Period::Minute, Period::Hour, Period::Day];
         let longer = periods.into_iter().filter(|period| period.seconds() >= self.period.seconds());
@@ -118,7 +118,7 @@ impl Rate {
                 break;
             }
         }
-        let (period, count) = last?;
+        let (period, count) = last.filter(|(_, count)| *count >= u64::from(parts))?;
         Self::new(crate::quota::share(count, parts, number), period).ok()
     }
 }

@@ -10,6 +10,7 @@ use limiter::matching::{Conditions, Match};
 use crate::entries;
 use crate::error::{Problem, Remedy};
 use crate::fields::Fields;
+use crate::node::Node;
 use crate::report::{Report, Reported};
 use crate::spot::Spot;
 use crate::token;
@@ -22,6 +23,8 @@ pub use path::MAX_PATH_BYTES;
 
 /// The most methods of one policy.
 pub const MAX_METHODS: usize = 16;
+/// The most exceptions of one policy.
+pub const MAX_EXCEPTIONS: usize = 8;
 /// The most routes of one policy.
 pub const MAX_ROUTES: usize = 32;
 /// The most bytes of a route's name.
@@ -50,11 +53,22 @@ const ELSEWHERE: &[(&str, &str)] = &[
 pub(crate) fn read(spot: &Spot<'_>, report: &mut Report) -> Result<Match, Reported> {
     let fields = filled(spot, &MATCH, EVERY_REQUEST, report)?;
     let conditions = conditions_of(&fields, report);
-    let except = fields.optional("except").map(|spot| {
-        let fields = filled(&spot, &EXCEPT, NOTHING, report)?;
-        conditions_of(&fields, report)
-    });
-    Ok(Match { conditions: conditions?, except: except.transpose()? })
+    let except = fields.optional("except").map_or(Ok(Vec::new()), |spot| except(&spot, report));
+    Ok(Match { conditions: conditions?, except: except? })
+}
+
+/// One exception, or several, each of which excepts by itself.
+fn except(spot: &Spot<'_>, report: &mut Report) -> Result<Vec<Conditions>, Reported> {
+    if !matches!(spot.node, Node::List(_)) {
+        return exception(spot, report).map(|one| vec![one]);
+    }
+    let spots = spot.filled_list(MAX_EXCEPTIONS, "exceptions", NOTHING, report)?;
+    entries::all_different(&spots, report, exception)
+}
+
+fn exception(spot: &Spot<'_>, report: &mut Report) -> Result<Conditions, Reported> {
+    let fields = filled(spot, &EXCEPT, NOTHING, report)?;
+    conditions_of(&fields, report)
 }
 
 /// The keys of an object that must have some.

@@ -15,10 +15,9 @@ pub const MAX_PLANS: usize = 64;
 /// The most bytes of a plan's name.
 pub const MAX_PLAN_BYTES: usize = 128;
 
-const FORM: &str =
-    "use an object such as {\"from\": {\"header\": \"x-plan\"}, \"limits\": {\"internal\": \"unlimited\"}}";
-const FROM: &str = "use an object such as {\"header\": \"x-plan\"}, with \"header\", \"cookie\", \"query\", \"claim\", \
-                    \"metadata\" or \"first\"";
+const FORM: &str = "use an object such as {\"from\": {\"claim\": [\"payload\", \"plan\"]}, \"limits\": {\"internal\": \"unlimited\"}}";
+const FROM: &str = "use an object such as {\"claim\": [\"payload\", \"plan\"]}, with \"claim\", \"metadata\", \"header\", \
+                    \"cookie\", \"query\" or \"first\"";
 const LIMITS: &str = "use an object of limits by the names of plans, such as {\"internal\": \"unlimited\"}";
 const NAME: &str = "use 1 to 128 bytes for the name of a plan";
 const SOURCES: Words = Words::new(&source::WITH_FIRST);

@@ -2,6 +2,7 @@
 
 use core::ops::RangeInclusive;
 use core::time::Duration;
+use std::borrow::Cow;
 
 use limiter::span;
 
@@ -100,12 +101,17 @@ impl<'a> Spot<'a> {
         form: &'static str,
         report: &mut Report,
     ) -> Result<Duration, Reported> {
-        let problem = match span::parse(self.text(form, report)?) {
+        let text = match self.node {
+            Node::Whole(number) => Cow::Owned(number.to_string()),
+            _ => Cow::Borrowed(self.text(form, report)?),
+        };
+        let problem = match span::parse(&text) {
             Ok(span) if range.contains(&span) => return Ok(span),
             Ok(_) | Err(span::SpanError::Zero | span::SpanError::TooLong) => Problem::OutOfRange,
             Err(span::SpanError::Malformed) => Problem::NotADuration,
         };
-        Err(self.refuse(problem, Remedy::Do(form), report))
+        let remedy = with_unit(&text, range).map_or(Remedy::Do(form), Remedy::Write);
+        Err(self.refuse(problem, remedy, report))
     }
 
     /// A text of 1 to `most` bytes; `form` is the remedy for another one.
@@ -172,5 +178,19 @@ impl<'a> Spot<'a> {
 
     pub(crate) fn wrong_type(&self, wanted: Type, form: &'static str, report: &mut Report) -> Reported {
         self.refuse(Problem::WrongType(wanted), Remedy::Do(form), report)
+    }
+}
+
+/// The span that a number without a unit was meant for: in seconds or milliseconds, where one of them alone is in
+/// range.
+fn with_unit(number: &str, range: &RangeInclusive<Duration>) -> Option<String> {
+    if !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let is_in_range = |text: &String| span::parse(text).is_ok_and(|span| range.contains(&span));
+    let mut spans = ["s", "ms"].map(|unit| format!("{number}{unit}")).into_iter().filter(is_in_range);
+    match (spans.next(), spans.next()) {
+        (Some(span), None) => Some(span),
+        _ => None,
     }
 }

@@ -4,6 +4,7 @@
 
 mod client;
 mod counting;
+mod expression;
 mod hidden;
 mod subject;
 
@@ -44,10 +45,17 @@ pub enum Concern {
     },
     /// An expression that no path fits.
     NoSlash,
+    /// An expression that seems to ask for a beginning only.
+    NotOnlyBegun,
+    /// An expression without any sign of one.
+    PlainText,
     /// A bucket for every path that a client can spell.
     AnyPath,
     /// Identities that clients make up.
-    MadeUp,
+    MadeUp {
+        /// The index of a policy by address that would hold them, and is in shadow.
+        watcher: Option<usize>,
+    },
     /// A plan that clients choose.
     ChosenPlan,
     /// Costs that never fit.
@@ -72,6 +80,8 @@ pub enum Concern {
     NobodyAsks,
 }
 
+const MADE_UP: &str = "counts whoever a client says it is: who makes up values gets a full bucket for each";
+
 /// Reads a configuration as [`crate::parse`] does, and says what may surprise in it.
 ///
 /// # Errors
@@ -92,6 +102,7 @@ pub fn check(bytes: &[u8]) -> Result<(Config, Vec<Warning>), Errors> {
     }
     for subject in Subject::all(&root, &config) {
         hidden::warn(&subject, &config, &mut warnings);
+        expression::warn(&subject, &mut warnings);
         client::warn(&subject, &config, &mut warnings);
         counting::warn(&subject, &mut warnings);
     }
@@ -121,6 +132,12 @@ impl fmt::Display for Concern {
                                   the limit is no stricter"
                 );
             }
+            Self::MadeUp { watcher } => {
+                f.write_str(MADE_UP)?;
+                return watcher.map_or(Ok(()), |index| {
+                    write!(f, ", and policies[{index}], which counts by address, only watches")
+                });
+            }
             Self::NeverFits { capacity } => {
                 return write!(
                     f,
@@ -136,10 +153,9 @@ impl fmt::Display for Concern {
                 );
             }
             Self::NoSlash => "fits no path: the whole path has to fit, and begins with a slash",
+            Self::NotOnlyBegun => "does not fit what only begins like it: an expression has to fit the whole",
+            Self::PlainText => "has no sign of an expression, and fits this text alone",
             Self::AnyPath => "makes as many buckets as a client can think of paths",
-            Self::MadeUp => {
-                "counts whoever a client says it is: who makes up values gets a full bucket for each"
-            }
             Self::ChosenPlan => "is what a client says: who sends the name of a plan gets its limit",
             Self::SlowReports => {
                 "reports too slowly for a bucket that fills at once, and lets less than its rate pass"

@@ -63,7 +63,16 @@ fn a_header_may_be_empty_and_have_blanks_within() {
 fn an_exception_may_stand_alone() {
     let matcher = blocked(r#""match": {"except": {"path": {"exact": "/healthz"}}}"#).matcher;
     assert_eq!(matcher.conditions, limiter::matching::Conditions::default());
-    assert_eq!(matcher.except.unwrap().path, Some(PathMatch::Exact("/healthz".into())));
+    assert_eq!(matcher.except[0].path, Some(PathMatch::Exact("/healthz".into())));
+}
+
+#[test]
+fn each_of_several_exceptions_excepts_by_itself() {
+    let list = r#"[{"path": {"exact": "/healthz"}}, {"cidrs": ["10.0.0.0/8"], "methods": ["GET"]}]"#;
+    let matcher = blocked(&format!(r#""match": {{"except": {list}}}"#)).matcher;
+    assert_eq!(matcher.except.len(), 2);
+    assert_eq!(matcher.except[0].path, Some(PathMatch::Exact("/healthz".into())));
+    assert_eq!(matcher.except[1].methods, ["GET"]);
 }
 
 #[test]

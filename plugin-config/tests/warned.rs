@@ -9,8 +9,9 @@ use plugin_config::{check, parse};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 4] = [
     ("hidden", include_str!("warned/hidden.txt")),
+    ("expression", include_str!("warned/expression.txt")),
     ("client", include_str!("warned/client.txt")),
     ("counting", include_str!("warned/counting.txt")),
 ];

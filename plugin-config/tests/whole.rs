@@ -48,7 +48,7 @@ fn per_ip() -> Policy {
 fn per_key() -> Policy {
     let path = Some(PathMatch::Prefix("/api/".into()));
     Policy {
-        matcher: Match { conditions: Conditions { path, ..Conditions::default() }, except: None },
+        matcher: Match { conditions: Conditions { path, ..Conditions::default() }, except: Vec::new() },
         key: vec![KeyPart::Identity(vec![Source::Header("x-api-key".into()), Source::Ip])],
         plan: Some(Plan {
             from: vec![Source::Header("x-plan".into())],
@@ -72,7 +72,7 @@ fn orders() -> Policy {
         ..Conditions::default()
     };
     Policy {
-        matcher: Match { conditions, except: None },
+        matcher: Match { conditions, except: Vec::new() },
         key: vec![
             of(Source::Header("x-api-key".into())),
             KeyPart::Scope(Scope::Method),
@@ -111,7 +111,7 @@ fn tenants() -> Policy {
         ..Conditions::default()
     };
     Policy {
-        matcher: Match { conditions, except: Some(except) },
+        matcher: Match { conditions, except: vec![except] },
         key: vec![
             of(Source::Claim(vec!["payload".into(), "tenant".into()])),
             KeyPart::Scope(Scope::Path),
@@ -139,7 +139,7 @@ fn searches() -> Policy {
     let metadata = ["com.example", "tenant", "id"].map(str::to_owned).to_vec();
     let told = ToldCost { source: CostSource::Query("limit".into()), default: 1, max: MAX_TOLD_COST };
     Policy {
-        matcher: Match { conditions: Conditions { path, ..Conditions::default() }, except: None },
+        matcher: Match { conditions: Conditions { path, ..Conditions::default() }, except: Vec::new() },
         key: vec![
             of(Source::Cookie("Session".into())),
             of(Source::Query("api key".into())),
@@ -159,7 +159,7 @@ fn searches() -> Policy {
 fn closed() -> Policy {
     let conditions = Conditions { routes: vec!["legacy".into()], ..Conditions::default() };
     Policy {
-        matcher: Match { conditions, except: None },
+        matcher: Match { conditions, except: Vec::new() },
         response: Response { status: 410, ..Response::default() },
         ..Policy::new("closed", Limit::Blocked)
     }

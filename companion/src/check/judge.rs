@@ -211,9 +211,18 @@ fn syntax(error: &Error, text: &str, origin: &Origin, whole: &Range<usize>, is_f
     let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
     let told = start + column.saturating_sub(1);
     let last = lines::last_sign(text, text.len());
-    let sign = if told < last.end { lines::sign(text, told) } else { last };
+    let is_comma = reason.starts_with("trailing comma");
+    let sign = match told < last.end {
+        // What is told is the sign behind it.
+        true if is_comma => lines::last_sign(text, told),
+        true => lines::sign(text, told),
+        false => last,
+    };
     let is_as_told = is_file && sign.contains(&told);
     let mut finding = Finding::of_whole(error, origin.span(&sign));
+    if is_comma {
+        "remove the comma".clone_into(&mut finding.remedy);
+    }
     if !is_as_told {
         // The line and column that the parser tells are others.
         finding.problem = format!("not JSON: {reason}");

@@ -20,7 +20,7 @@ pub(super) fn shown(explanation: &Explanation, now: Option<&[Option<Now>]>) -> S
         }
         out.push('\n');
     }
-    answer(&mut out, &explanation.answer);
+    answer(&mut out, if now.is_some() { "A request now" } else { "A first request" }, &explanation.answer);
     out
 }
 
@@ -38,7 +38,7 @@ fn headline(part: &Part) -> String {
         Part::Unmet(Unmet { condition, wanted, found }) => {
             format!("does not apply: {condition} wants {wanted}; the request has \"{found}\"")
         }
-        Part::Excepted => "does not apply: all that it excepts holds".to_owned(),
+        Part::Excepted => "does not apply: it excepts such requests".to_owned(),
         Part::Skipped => "does not apply: the request lacks the identity of its key".to_owned(),
         Part::Unlimited { plan } => format!("sets no limit{}", of_plan(plan.as_deref())),
     }
@@ -49,9 +49,10 @@ fn of_plan(plan: Option<&str>) -> String {
 }
 
 fn counts(out: &mut String, counted: &Counted) {
-    let Counted { key, shards, limit, plan, unknown_plan, cost, sync, .. } = counted;
+    let Counted { key, shards, limit, plan, unknown_plan, is_anonymous, cost, sync, .. } = counted;
+    let shared = if *is_anonymous { ", of all that lack the identity" } else { "" };
     let shards = if *shards > 1 { format!(", the first of {shards} shards") } else { String::new() };
-    line(out, &format!("  key     {key}{shards}"));
+    line(out, &format!("  key     {key}{shards}{shared}"));
     let unknown = unknown_plan.as_deref().map(|plan| format!(" (plan \"{plan}\" is not known)"));
     let plan = unknown.unwrap_or_else(|| of_plan(plan.as_deref()));
     line(out, &format!("  limit   {} at once, {}{plan}", limit.capacity(), limit.rate()));
@@ -63,18 +64,19 @@ fn state(now: Option<Now>, counted: &Counted) -> String {
     let Some(Now { remaining, wait_us, .. }) = now else {
         return "counted in the proxy, not in the store".to_owned();
     };
+    let shadow = if counted.shadow { ", if the policy bound" } else { "" };
     let fits = match wait_us {
         Some(0) => "the request passes".to_owned(),
-        Some(wait_us) => format!("the request passes in {} s", wait_us.div_ceil(1_000_000).max(1)),
-        None => format!("the request never passes: it costs {}", counted.cost),
+        Some(wait_us) => format!("the request passes in {} s{shadow}", wait_us.div_ceil(1_000_000).max(1)),
+        None => format!("the request never passes{shadow}: it costs {}", counted.cost),
     };
     format!("{remaining} left; {fits}")
 }
 
-fn answer(out: &mut String, answer: &Answer) {
+fn answer(out: &mut String, which: &str, answer: &Answer) {
     match answer.status {
-        None => line(out, "A first request goes on to upstream, and its response carries"),
-        Some(status) => line(out, &format!("A first request is answered {status} with")),
+        None => line(out, &format!("{which} goes on to upstream, and its response carries")),
+        Some(status) => line(out, &format!("{which} is answered {status} with")),
     }
     for (name, value) in &answer.headers {
         line(out, &format!("  {name}: {value}"));

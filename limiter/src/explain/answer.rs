@@ -1,4 +1,4 @@
-//! What a first request is answered: the limiter's own decision over buckets that are all full.
+//! What a request is answered: the limiter's own decision over buckets that are as they are said to be.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -9,10 +9,10 @@ use serde::Serialize;
 use crate::answer::{self, Protocol};
 use crate::decision::{Decision, Verdict};
 use crate::fields::{self, Family, Item, ResponseHeaders};
-use crate::limiter::{Limiter, RequestId, Step};
+use crate::limiter::{Limiter, RequestId, Step, turn_of};
 use crate::policies::Policies;
 use crate::policy::{Policy, Sync};
-use crate::request::{Attributes, Given};
+use crate::request::{Attributes, Given, Terms, demands};
 use crate::table::{Conflict, Slots, Table};
 use crate::time::Instant;
 
@@ -30,18 +30,39 @@ pub struct Answer {
 /// Where one request is counted.
 const SLOTS: u32 = 64;
 
-/// The answer to a request that is the first that all buckets see. A reset that is told as a point in time counts
-/// from 1970.
-pub(super) fn first(policies: &Policies, families: &[Family], request: &Given) -> Answer {
-    // Counted here, a limit answers the first request as the store would.
+const REQUEST: RequestId = RequestId(0);
+
+/// Later than any bucket takes to fill.
+const NOW_US: u64 = 1 << 60;
+
+/// The answer to a request where buckets are full after so many microseconds, by the policies' indices.
+pub(super) fn of(
+    policies: &Policies,
+    families: &[Family],
+    request: &Given,
+    full_us: &[Option<u64>],
+) -> Answer {
+    // Counted here, a limit answers as the store would.
     let local = policies.iter().map(|policy| Policy { sync: Sync::Local, ..policy.clone() });
     let Ok(local) = Policies::try_from(local.collect::<Vec<_>>()) else { return Answer::default() };
     let table = Table::new(SLOTS, [0; 16]);
-    let mut limiter = Limiter::new(Rc::new(local), table, Duration::ZERO, "explain".to_owned());
     let mut given = request.clone();
     let (mut slots, mut effects) = (Memory::default(), Vec::new());
-    let now = Instant::from_micros(1_000_000);
-    match limiter.on_request(RequestId(0), &mut given, &mut slots, now, &mut effects) {
+    // The first request of a limiter has this turn.
+    for demand in demands(&local, &mut given, turn_of(1, REQUEST)) {
+        let wanted_us = full_us.get(demand.policy).copied().flatten().unwrap_or(0);
+        if let Terms::Bucket { part, .. } = demand.terms {
+            // What was empty then is filled as far now.
+            let then = NOW_US.saturating_sub(part.micros_for(part.parts()).saturating_sub(wanted_us));
+            if wanted_us > 0 {
+                let capacity = part.capacity();
+                table.charge(&mut slots, &demand.key, &part, capacity, Instant::from_micros(then));
+            }
+        }
+    }
+    let mut limiter = Limiter::new(Rc::new(local), table, Duration::ZERO, "explain".to_owned());
+    let now = Instant::from_micros(NOW_US);
+    match limiter.on_request(REQUEST, &mut given, &mut slots, now, &mut effects) {
         Step::Decided(decision) => told(&decision, policies, families, &mut given),
         // Nothing waits where all is counted here.
         Step::Waits => Answer::default(),

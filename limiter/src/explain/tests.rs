@@ -49,6 +49,7 @@ fn a_policy_that_applies_tells_key_limit_plan_and_cost() {
                 limit: bucket(20),
                 plan: Some("3".into()),
                 unknown_plan: None,
+                is_anonymous: false,
                 cost: 3,
                 sync: "local",
                 shadow: false,
@@ -63,7 +64,7 @@ fn a_policy_that_applies_tells_key_limit_plan_and_cost() {
 #[test]
 fn a_policy_that_does_not_apply_tells_the_first_condition_that_does_not_hold() {
     let with = |conditions: Conditions| Policy {
-        matcher: Match { conditions, except: None },
+        matcher: Match { conditions, except: Vec::new() },
         ..Policy::new("p", Limit::TokenBucket(bucket(10)))
     };
     let none = Conditions::default;
@@ -95,6 +96,38 @@ fn a_policy_that_does_not_apply_tells_the_first_condition_that_does_not_hold() {
         let unmet = Unmet { condition: condition.into(), wanted: wanted.into(), found: found.into() };
         assert_eq!(explanation.policies[0].part, Part::Unmet(unmet));
     }
+}
+
+#[test]
+fn a_request_is_answered_as_the_buckets_stand() {
+    let key = vec![KeyPart::Identity(vec![Source::Header("x-api-key".into())])];
+    let planned = |name: &str, shards| Policy {
+        key: key.clone(),
+        shards,
+        ..Policy::new(name, Limit::TokenBucket(bucket(10)))
+    };
+    let policies = Policies::try_from(vec![planned("a", 1), planned("b", 1)]).unwrap();
+    let families = [Family::Draft11];
+    // A token a second: seven are left, and none.
+    let answer = answer_now(&policies, &families, &request(), &[Some(3_000_000), None]);
+    assert_eq!((answer.status, answer.headers["ratelimit"].as_str()), (None, r#""a";r=6;t=6, "b";r=9;t=9"#));
+    let answer = answer_now(&policies, &families, &request(), &[None, Some(9_500_000)]);
+    assert_eq!((answer.status, answer.headers["ratelimit"].as_str()), (Some(429), r#""b";r=0;t=1"#));
+    assert_eq!(answer.headers["retry-after"], "1");
+    // The store's state of a shard is told of the one that is asked.
+    let policies = Policies::try_from(vec![planned("a", 5)]).unwrap();
+    let answer = answer_now(&policies, &families, &request(), &[Some(10_000_000)]);
+    assert_eq!(answer.status, Some(429));
+}
+
+#[test]
+fn who_has_no_identity_is_told_so() {
+    let key = vec![KeyPart::Identity(vec![Source::Cookie("sid".into())])];
+    let policy = Policy { key, ..Policy::new("p", Limit::TokenBucket(bucket(10))) };
+    let Part::Counts(counted) = &explained(vec![policy], &request()).policies[0].part else {
+        panic!("it counts")
+    };
+    assert!(counted.is_anonymous);
 }
 
 #[test]
@@ -170,11 +203,11 @@ fn requests() -> impl Strategy<Value = Given> {
 proptest! {
     #[test]
     fn what_is_said_to_apply_is_what_applies(
-        matchers in proptest::collection::vec((conditions(), proptest::option::of(conditions())), 1..20),
+        matchers in proptest::collection::vec((conditions(), proptest::collection::vec(conditions(), 0..3)), 1..20),
         request in requests(),
     ) {
         let policies = matchers.into_iter().enumerate().map(|(index, (conditions, except))| Policy {
-            matcher: Match { conditions, except: except.filter(|except| *except != Conditions::default()) },
+            matcher: Match { conditions, except: except.into_iter().filter(|except| *except != Conditions::default()).collect() },
             ..Policy::new(format!("p{index}"), Limit::TokenBucket(bucket(10)))
         });
         let policies = Policies::try_from(policies.collect::<Vec<_>>()).unwrap();

@@ -9,6 +9,8 @@ use regex_lite::{Regex, RegexBuilder};
 #[derive(Clone, Debug)]
 pub struct Pattern {
     text: String,
+    /// What every text that fits contains; empty where nothing is known.
+    required: Vec<u8>,
     regex: Regex,
 }
 
@@ -36,6 +38,10 @@ impl core::error::Error for PatternError {}
 impl Pattern {
     /// Whether a whole text fits. Bytes that are no UTF-8 are taken for a character of their own.
     pub fn holds(&self, text: &[u8]) -> bool {
+        let length = self.required.len();
+        if length > 0 && !text.windows(length).any(|part| part == self.required) {
+            return false;
+        }
         match String::from_utf8_lossy(text) {
             Cow::Borrowed(text) => self.regex.is_match(text),
             Cow::Owned(text) => self.regex.is_match(&text),
@@ -70,7 +76,8 @@ impl core::str::FromStr for Pattern {
         };
         // By itself first: `a)|(b` must not become valid by what is put around it.
         compiled(text)?;
-        Ok(Self { text: text.to_owned(), regex: compiled(&format!("^(?:{text})$"))? })
+        let required = super::literal::required(text).unwrap_or_default().into_bytes();
+        Ok(Self { text: text.to_owned(), required, regex: compiled(&format!("^(?:{text})$"))? })
     }
 }
 

@@ -26,6 +26,11 @@ pub enum TemplateError {
 impl Template {
     /// Whether a normalised path fits.
     pub fn holds(&self, path: &[u8]) -> bool {
+        // Most paths differ before the first variable, and are not looked at in segments.
+        let before = self.text.split('{').next().unwrap_or_default();
+        if !path.starts_with(before.as_bytes()) {
+            return false;
+        }
         let Some(path) = path.strip_prefix(b"/") else { return false };
         let mut segments = path.split(|byte| *byte == b'/');
         let fits = |wanted: &Option<String>| {

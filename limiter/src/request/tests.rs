@@ -123,7 +123,7 @@ fn a_template_counts_all_its_paths_together() {
         ..Conditions::default()
     };
     let scoped = Policy {
-        matcher: Match { conditions, except: None },
+        matcher: Match { conditions, except: Vec::new() },
         ..policy("p", vec![KeyPart::Scope(Scope::Path)])
     };
     assert_eq!(
@@ -185,7 +185,7 @@ fn shards_have_keys_of_their_own_and_the_whole_together() {
 #[test]
 fn policies_match_by_all_conditions_and_not_by_what_is_excepted() {
     let with = |conditions: Conditions, except: Option<Conditions>| Policy {
-        matcher: Match { conditions, except },
+        matcher: Match { conditions, except: except.into_iter().collect() },
         ..policy("p", vec![KeyPart::Scope(Scope::Path)])
     };
     let none = Conditions::default;
@@ -291,7 +291,7 @@ fn each_attribute_is_read_at_most_once_and_only_where_needed() {
         path: Some(PathMatch::Exact("/".into())),
         ..Conditions::default()
     };
-    let posted = Policy { matcher: Match { conditions: post, except: None }, ..keyed.clone() };
+    let posted = Policy { matcher: Match { conditions: post, except: Vec::new() }, ..keyed.clone() };
     assert_eq!(read(vec![posted], given("GET", "/", &[])), (0, vec!["method".to_owned()]));
     // Two values with a comma between them are looked at twice, and only once.
     let several = given("", "", &[("x-a", "1"), ("x-a", "2")]);

@@ -99,7 +99,7 @@ pub(crate) fn policy(
 ) -> Policy {
     let limit = Limit::TokenBucket(TokenBucket::new(capacity, rate.parse().unwrap()).unwrap());
     let path = path.map(|path| PathMatch::Exact(path.to_owned()));
-    let matcher = Match { conditions: Conditions { path, ..Conditions::default() }, except: None };
+    let matcher = Match { conditions: Conditions { path, ..Conditions::default() }, except: Vec::new() };
     let key = vec![KeyPart::Identity(vec![Source::Header("x-key".to_owned())])];
     Policy { matcher, key, sync, ..Policy::new(name, limit) }
 }

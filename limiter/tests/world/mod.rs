@@ -122,7 +122,12 @@ impl World {
 
     /// A request from arrival to decision, with a store that answers at once.
     pub(crate) fn request(&mut self, client: &'static str) -> Decision {
-        let (request, decision) = self.arrive(client);
+        self.request_with(&mut request_of(client))
+    }
+
+    /// The same for a request that is there already.
+    pub(crate) fn request_with(&mut self, request: &mut Given) -> Decision {
+        let (request, decision) = self.arrive_with(request);
         decision.unwrap_or_else(|| {
             self.answer_all();
             self.decided.remove(&request).expect("the store has answered")

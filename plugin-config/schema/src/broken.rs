@@ -70,7 +70,7 @@ fn change(value: &mut Value, terrain: &Terrain, dice: &mut Dice<'_>) {
         }
         Value::Array(list) => match (dice.roll(3), dice.one_of(&*list).cloned()) {
             (0, Some(item)) => list.push(item),
-            (1, Some(item)) => list.resize(list.len() + 65, item),
+            (1, Some(item)) if list.len() < 65 => list.resize(list.len() + 65, item),
             _ => list.push(other(terrain, dice)),
         },
         Value::String(text) => {
@@ -82,7 +82,7 @@ fn change(value: &mut Value, terrain: &Terrain, dice: &mut Dice<'_>) {
             *text = match dice.roll(4) {
                 0 => format!("{piece}{text}"),
                 1 => text.chars().skip(1).collect(),
-                2 => text.repeat(dice.roll(3) * 200),
+                2 => text.repeat(dice.roll(3) * (1_200 / (text.len() + 1) + 1)),
                 _ => format!("{text}{piece}"),
             };
         }

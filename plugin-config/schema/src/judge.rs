@@ -1,4 +1,9 @@
 //! What the schema and the parser must agree on, and the closed list of what a schema cannot say.
+//!
+//! Numbers are the same to both: a number is whole by its value, so that `1.0` and `1e2` are and `-0` is zero, doubles
+//! round before bounds are asked (`9007199254740993.0` is 2^53), whole numbers do not, and what no double holds (`1e309`)
+//! is no JSON. Of a key that stands twice readers of JSON keep the last value and forget the first: only the parser
+//! sees both, and refuses.
 
 use jsonschema::Validator;
 use limiter::matching::{Template, TemplateError};

@@ -7,6 +7,7 @@
 pub mod asked;
 pub mod broken;
 pub mod dice;
+pub mod fuzzed;
 pub mod judge;
 pub mod made;
 mod numbers;

@@ -62,6 +62,11 @@ const HEADERS: &[&str] =
     &["x-a", "X-A", "x-client", "accept", "x-b", "content-type", "Content-Type", "x-c", "via"];
 const PLANS: &[&str] = &["gold", "silver", "internal", "a b", "é", "", "free", "banned"];
 
+/// All of them.
+pub(crate) fn words() -> impl Iterator<Item = &'static str> {
+    TEXTS.iter().flat_map(|(_, texts)| texts.iter()).chain(HEADERS).chain(PLANS).copied()
+}
+
 /// A text for this part of the schema.
 pub(crate) fn text(point: &Point<'_>, dice: &mut Dice<'_>) -> String {
     let known =

@@ -12,6 +12,8 @@ use crate::place::Step;
 const ANY_PATH: &str = "match a template such as {\"template\": \"/users/{id}\"}, or leave \"path\" out";
 const MADE_UP: &str =
     "add a policy with the key [\"ip\"], unless what is made up is refused before it comes here";
+const WATCHED: &str =
+    "take \"shadow\" off that one first, unless what is made up is refused before it comes here";
 const CHOSEN: &str =
     "use \"claim\" or \"metadata\", unless what stands before the filter sets or removes what clients send";
 
@@ -33,10 +35,21 @@ pub(super) fn warn(subject: &Subject<'_>, config: &Config, warnings: &mut Vec<Wa
         let steps = [key("key"), Step::Index(index)];
         warnings.push(subject.warning(&steps, None, Concern::AnyPath, Remedy::Do(ANY_PATH)));
     }
-    if is_made_up(policy) && !config.policies.iter().any(holds_by_address) {
-        warnings.push(subject.warning(&[key("key")], None, Concern::MadeUp, Remedy::Do(MADE_UP)));
-    }
+    warn_of_identities(subject, config, warnings);
     warn_of_cost(subject, warnings);
+}
+
+/// Of what clients make up. A policy by address holds it; that one may be in shadow where both are, as when a
+/// configuration is tried before it binds.
+fn warn_of_identities(subject: &Subject<'_>, config: &Config, warnings: &mut Vec<Warning>) {
+    let holders = || config.policies.iter().enumerate().filter(|(_, other)| counts_by_address(other));
+    let is_held = holders().any(|(_, holder)| !holder.shadow || subject.policy.shadow);
+    if is_held || !is_made_up(subject.policy) {
+        return;
+    }
+    let watcher = holders().next().map(|(index, _)| index);
+    let remedy = Remedy::Do(if watcher.is_some() { WATCHED } else { MADE_UP });
+    warnings.push(subject.warning(&[key("key")], None, Concern::MadeUp { watcher }, remedy));
 }
 
 fn warn_of_cost(subject: &Subject<'_>, warnings: &mut Vec<Warning>) {
@@ -60,14 +73,11 @@ fn is_made_up(policy: &Policy) -> bool {
     identities(policy).any(|sources| sources.iter().any(is_written_by_clients))
 }
 
-/// Whether a policy limits by addresses what any identity lets pass.
-fn holds_by_address(policy: &Policy) -> bool {
+/// Whether a policy limits by addresses what any identity lets pass, be it in shadow.
+fn counts_by_address(policy: &Policy) -> bool {
     let mut identities = identities(policy).peekable();
     let has_some = identities.peek().is_some();
-    has_some
-        && identities.all(|sources| *sources == [Source::Ip])
-        && !policy.shadow
-        && buckets(policy).next().is_some()
+    has_some && identities.all(|sources| *sources == [Source::Ip]) && buckets(policy).next().is_some()
 }
 
 fn identities(policy: &Policy) -> impl Iterator<Item = &Vec<Source>> {

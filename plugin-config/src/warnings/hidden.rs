@@ -1,17 +1,16 @@
-//! Policies that others make useless, and those that apply to nothing.
+//! Policies that others make useless.
 
 use limiter::matching::{Conditions, HostMatch, Match, PathMatch};
 use limiter::policy::{Cost, KeyPart, Limit, OnMissing, Policy};
 use limiter::quota::TokenBucket;
 
-use super::subject::{Subject, key};
+use super::subject::Subject;
 use super::{Concern, Warning};
 use crate::Config;
 use crate::error::Remedy;
 
 const BLOCKED: &str = "remove one of them, or make \"match\" of the other narrower, as with \"except\"";
 const SAME: &str = "remove one of them, or say in \"match\" or \"key\" what sets them apart";
-const SLASH: &str = "begin it with a slash, or with \".*\"";
 
 pub(super) fn warn(subject: &Subject<'_>, config: &Config, warnings: &mut Vec<Warning>) {
     let policy = subject.policy;
@@ -30,12 +29,6 @@ pub(super) fn warn(subject: &Subject<'_>, config: &Config, warnings: &mut Vec<Wa
     }) {
         let concern = Concern::NoStricterThan { policy: index };
         warnings.push(subject.warning(&[], None, concern, Remedy::Do(SAME)));
-    }
-    if let Some(PathMatch::Regex(pattern)) = &policy.matcher.conditions.path
-        && begins_with_a_letter(pattern.text())
-    {
-        let steps = [key("match"), key("path"), key("regex")];
-        warnings.push(subject.warning(&steps, None, Concern::NoSlash, Remedy::Do(SLASH)));
     }
 }
 
@@ -72,7 +65,7 @@ fn is_within(narrow: &TokenBucket, wide: &TokenBucket) -> bool {
 
 /// Whether one match holds wherever another one does. May say no where that is not plain to see.
 fn covers(wide: &Match, narrow: &Match) -> bool {
-    let same_or_none = wide.except.is_none() || wide.except == narrow.except;
+    let same_or_none = wide.except.is_empty() || wide.except == narrow.except;
     same_or_none && are_covered(&wide.conditions, &narrow.conditions)
 }
 
@@ -113,12 +106,4 @@ fn covers_path(wide: &PathMatch, narrow: &PathMatch) -> bool {
         }
         _ => wide == narrow,
     }
-}
-
-/// Whether an expression plainly begins with a letter or digit, and so fits nothing that begins with a slash.
-fn begins_with_a_letter(expression: &str) -> bool {
-    let text = expression.strip_prefix('^').unwrap_or(expression).as_bytes();
-    let is_letter = text.first().is_some_and(u8::is_ascii_alphanumeric);
-    // Another branch may begin otherwise, and what may come no time may be missing.
-    is_letter && !text.contains(&b'|') && !matches!(text.get(1), Some(b'?' | b'*' | b'{'))
 }

@@ -3,6 +3,7 @@
 //! A case is a line `## claim`, the configuration, and a line `=> error` for each error. Short forms stand for what a
 //! case is not about: see [`SHORT_FORMS`].
 #![expect(clippy::unwrap_used, reason = "a broken case is to fail its test")]
+#![allow(dead_code, reason = "not every test needs all of a case")]
 
 const FILES: [(&str, &str); 10] = [
     ("document", include_str!("../refused/document.txt")),

@@ -22,7 +22,7 @@ fn a_page_is_told_what_every_policy_makes_of_a_request() {
     let expected = json!({
         "policies": [
             {"policy": "orders", "outcome": "counts", "key": "rl:{42}:orders", "shards": 1,
-             "limit": {"capacity": 10, "rate": "10/m"}, "plan": null, "unknown_plan": null, "cost": 1,
+             "limit": {"capacity": 10, "rate": "10/m"}, "plan": null, "unknown_plan": null, "is_anonymous": false, "cost": 1,
              "sync": "local", "shadow": false},
             {"policy": "closed", "outcome": "unmet", "condition": "hosts", "wanted": "old.example.com",
              "found": "api.example.com"},

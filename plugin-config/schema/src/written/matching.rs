@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use plugin_config::{MAX_CIDRS, MAX_CONDITIONS, MAX_HOSTS, MAX_METHODS, MAX_ROUTE_BYTES, MAX_ROUTES};
+use plugin_config::{
+    MAX_CIDRS, MAX_CONDITIONS, MAX_EXCEPTIONS, MAX_HOSTS, MAX_METHODS, MAX_ROUTE_BYTES, MAX_ROUTES,
+};
 use schemars::JsonSchema;
 
 use super::{Cidr, HeaderStart, HeaderText, Host, Method, Path, Regex, Template};
@@ -26,9 +28,27 @@ pub struct Match {
     pub routes: Option<Routes>,
     /// The client's address that Envoy trusts, in one of these blocks.
     pub cidrs: Option<Cidrs>,
-    /// The policy does not apply to requests for which all of this holds.
-    pub except: Option<Except>,
+    /// The policy does not apply to these requests.
+    pub except: Option<Exceptions>,
 }
+
+/// Requests to which a policy does not apply.
+#[derive(JsonSchema)]
+#[schemars(
+    untagged,
+    extend("examples" = [{"cidrs": ["10.0.0.0/8"]}, [{"cidrs": ["10.0.0.0/8"]}, {"path": {"exact": "/healthz"}}]])
+)]
+pub enum Exceptions {
+    /// Those for which all of this holds.
+    One(Except),
+    /// Those for which all of one of these holds.
+    Several(ExceptList),
+}
+
+/// Exceptions, each of which excepts by itself.
+#[derive(JsonSchema)]
+#[schemars(extend("minItems" = 1, "maxItems" = MAX_EXCEPTIONS, "uniqueItems" = true))]
+pub struct ExceptList(pub Vec<Except>);
 
 /// Where all of these conditions hold, the policy does not apply.
 #[derive(JsonSchema)]
