@@ -120,7 +120,8 @@ fn part<'a>(policy: &'a Policy, request: &mut Request<'a>) -> Part {
     }
     let named = policy.plan.as_ref().and_then(|plan| {
         let name = request.plan_name(plan)?;
-        Some((String::from_utf8_lossy(name).into_owned(), plan.limit(name)))
+        let limit = plan.limit(name).map(|(_, limit)| limit);
+        Some((String::from_utf8_lossy(name).into_owned(), limit))
     });
     let (plan, unknown_plan, limit) = match named {
         Some((name, Some(limit))) => (Some(name), None, limit),
@@ -137,7 +138,7 @@ fn part<'a>(policy: &'a Policy, request: &mut Request<'a>) -> Part {
     }
     let Limit::TokenBucket(limit) = limit else { return Part::Blocks { plan } };
     Part::Counts(Counted {
-        key: request.key(policy, limit.shard(policy.shards, 0).map(|(_, number)| number)),
+        key: request.key(policy, plan.as_deref(), limit.shard(policy.shards, 0).map(|(_, number)| number)),
         shards: policy.shards,
         limit,
         plan,

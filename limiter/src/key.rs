@@ -1,4 +1,4 @@
-//! Store keys: `rl:{IDENTITY}:POLICY:SCOPE…`, as in `rl:{42}:orders:POST:/orders`.
+//! Store keys: `rl:{IDENTITY}:POLICY:SCOPE…`, as in `rl:{42}:orders:POST:/orders`, or `rl:{42;3}:api;gold` of a shard and a plan.
 //!
 //! The braces are the hash tag of a Redis Cluster, so that all keys of one identity share a slot. No value
 //! of a request can forge another key: whatever is not plainly harmless is percent-encoded, and a value
@@ -18,8 +18,9 @@ pub const MAX_VALUE_BYTES: usize = 96;
 /// Stands for an identity that a request does not have: one bucket for all who have none.
 const ANONYMOUS: char = '*';
 
-/// Precedes the number of a shard, which is in the hash tag so that shards have slots of their own.
-const SHARD: char = ';';
+/// Precedes the number of a shard, which is in the hash tag so that shards have slots of their own, and the name of a
+/// plan, each of which has a bucket of its own.
+const PART: char = ';';
 
 /// Precedes a hash, and never starts an encoded value.
 const HASHED: char = '#';
@@ -44,7 +45,7 @@ pub enum Identity<'a> {
 pub fn store_key<'a>(
     identity: impl IntoIterator<Item = Identity<'a>>,
     shard: Option<u32>,
-    policy: &str,
+    policy: (&str, Option<&str>),
     scope: impl IntoIterator<Item = &'a [u8]>,
 ) -> String {
     let mut key = String::with_capacity(64);
@@ -73,11 +74,16 @@ pub fn store_key<'a>(
         key.push(ANONYMOUS);
     }
     if let Some(shard) = shard {
-        key.push(SHARD);
+        key.push(PART);
         key.push_str(&shard.to_string());
     }
     key.push_str("}:");
+    let (policy, plan) = policy;
     push_value(&mut key, policy.as_bytes());
+    if let Some(plan) = plan {
+        key.push(PART);
+        push_value(&mut key, plan.as_bytes());
+    }
     for part in scope {
         key.push(':');
         push_value(&mut key, part);
@@ -88,7 +94,7 @@ pub fn store_key<'a>(
 /// The policy's part of a store key; nothing where the text is none.
 pub fn policy_part(key: &str) -> &str {
     let rest = key.split_once("}:").map_or("", |(_, rest)| rest);
-    rest.split(':').next().unwrap_or("")
+    rest.split([':', PART]).next().unwrap_or("")
 }
 
 /// Appends a source's kind and name, as `header.x-api-key` or `claim.payload:sub`.
@@ -148,26 +154,36 @@ mod tests {
 
     #[test]
     fn a_key_reads_as_the_contract_says() {
-        let key = store_key([Identity::Bare(b"42")], None, "orders", [&b"POST"[..], b"/orders"]);
+        let key = store_key([Identity::Bare(b"42")], None, ("orders", None), [&b"POST"[..], b"/orders"]);
         assert_eq!(key, "rl:{42}:orders:POST:/orders");
-        let key = store_key([Identity::Address(b"203.0.113.7"), Identity::Anonymous], None, "per-ip", []);
+        let key =
+            store_key([Identity::Address(b"203.0.113.7"), Identity::Anonymous], None, ("per-ip", None), []);
         assert_eq!(key, "rl:{ip=203.0.113.7,*}:per-ip");
-        assert_eq!(store_key([], None, "all", []), "rl:{*}:all");
-        assert_eq!(store_key([Identity::Bare(b"42")], Some(3), "hot", []), "rl:{42;3}:hot");
+        assert_eq!(store_key([], None, ("all", None), []), "rl:{*}:all");
+        assert_eq!(store_key([Identity::Bare(b"42")], Some(3), ("hot", None), []), "rl:{42;3}:hot");
         let claim = Source::Claim(vec!["payload".into(), "org.id".into()]);
-        assert_eq!(store_key([Identity::Of(&claim, b"7")], None, "p", []), "rl:{claim.payload:org.id=7}:p");
+        assert_eq!(
+            store_key([Identity::Of(&claim, b"7")], None, ("p", None), []),
+            "rl:{claim.payload:org.id=7}:p"
+        );
         assert_eq!(policy_part("rl:{42}:orders:POST:/orders"), "orders");
+        let key = store_key([Identity::Bare(b"42")], None, ("api", Some("gold")), [&b"GET"[..]]);
+        assert_eq!((key.as_str(), policy_part(&key)), ("rl:{42}:api;gold:GET", "api"));
         assert_eq!((policy_part("rl:{42}:all"), policy_part("what")), ("all", ""));
     }
 
     #[test]
     fn values_cannot_forge_structure() {
-        let key = store_key([Identity::Bare(b"a}:b{*=,#;\xff ")], None, "p:q", []);
+        let key = store_key([Identity::Bare(b"a}:b{*=,#;\xff ")], None, ("p:q", None), []);
         assert_eq!(key, "rl:{a%7D%3Ab%7B%2A%3D%2C%23%3B%FF%20}:p%3Aq");
-        let key = |identity| store_key([identity], None, "p", []);
+        let key = |identity| store_key([identity], None, ("p", None), []);
         assert_ne!(key(Identity::Bare(b"ip=203.0.113.7")), key(Identity::Address(b"203.0.113.7")));
         assert_ne!(key(Identity::Bare(b"*")), key(Identity::Anonymous));
-        assert_ne!(key(Identity::Bare(b"42;3")), store_key([Identity::Bare(b"42")], Some(3), "p", []));
+        assert_ne!(store_key([], None, ("p", Some("a")), []), store_key([], None, ("p;a", None), []));
+        assert_ne!(
+            key(Identity::Bare(b"42;3")),
+            store_key([Identity::Bare(b"42")], Some(3), ("p", None), [])
+        );
         let parts = |parts: &[&str]| Source::Claim(parts.iter().map(|part| (*part).to_owned()).collect());
         let (one, two) = (parts(&["a.b"]), parts(&["a", "b"]));
         assert_ne!(key(Identity::Of(&one, b"7")), key(Identity::Of(&two, b"7")));
@@ -177,7 +193,7 @@ mod tests {
     fn a_long_value_is_hashed_and_still_tells_clients_apart() {
         let one = vec![b'a'; 60_000];
         let other = [&one[1..], b"b"].concat();
-        let key = |value| store_key([Identity::Bare(value)], None, "p", []);
+        let key = |value| store_key([Identity::Bare(value)], None, ("p", None), []);
         assert!(key(&one).len() < MAX_VALUE_BYTES);
         assert_ne!(key(&one), key(&other));
     }
@@ -238,7 +254,7 @@ mod tests {
     }
 
     fn key_of((identity, shard, policy, scope): &Parts) -> String {
-        store_key(identity.iter().map(Owned::borrow), *shard, policy, scope.iter().map(Vec::as_slice))
+        store_key(identity.iter().map(Owned::borrow), *shard, (policy, None), scope.iter().map(Vec::as_slice))
     }
 
     /// The hash tag by the rule of the Redis Cluster specification.

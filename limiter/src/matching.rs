@@ -13,7 +13,7 @@ mod template;
 pub use cidr::{Cidr, CidrError};
 pub use header::{HeaderCondition, HeaderMatch, Values};
 pub use host::{HostMatch, normalize_host};
-pub use pattern::{MAX_PATTERN_BYTES, Pattern, PatternError};
+pub use pattern::{MAX_PATTERN_BYTES, MAX_TEXT_BYTES, Pattern, PatternError};
 pub use template::{Template, TemplateError};
 
 /// The requests that a policy applies to: all conditions hold together, and nothing excepted does.
@@ -56,13 +56,21 @@ pub enum PathMatch {
 }
 
 impl PathMatch {
-    /// Whether a normalised path fits.
-    pub fn holds(&self, path: &[u8]) -> bool {
+    /// Whether a normalised path fits. One that upstream may read as another path is excepted only where it is what
+    /// was written.
+    pub fn holds(&self, path: &[u8], values: Values) -> bool {
         match self {
             Self::Exact(exact) => exact.as_bytes() == path,
+            _ if values == Values::All && is_ambiguous(path) => false,
             Self::Prefix(prefix) => path.starts_with(prefix.as_bytes()),
             Self::Template(template) => template.holds(path),
-            Self::Regex(pattern) => pattern.holds(path),
+            Self::Regex(pattern) => pattern.holds(path, values),
         }
     }
+}
+
+/// Whether servers differ about what a normalised path is: some decode slashes, and take what follows a semicolon for a
+/// parameter, before they resolve dots.
+pub(crate) fn is_ambiguous(path: &[u8]) -> bool {
+    path.contains(&b';') || path.windows(3).any(|escape| matches!(escape, b"%2F" | b"%5C"))
 }

@@ -63,8 +63,26 @@ fn push_plain(out: &mut Vec<u8>, byte: u8) {
     }
 }
 
+/// A text with all that is percent-encoded decoded.
+pub(crate) fn unescaped(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&byte, tail)) = rest.split_first() {
+        rest = tail;
+        let escape = tail.split_at_checked(2).filter(|_| byte == b'%');
+        match escape.and_then(|(digits, after)| Some((escaped_byte(digits)?, after))) {
+            Some((value, after)) => {
+                out.push(value);
+                rest = after;
+            }
+            None => out.push(byte),
+        }
+    }
+    out
+}
+
 /// The byte that two hexadecimal digits stand for.
-pub(crate) fn escaped_byte(digits: &[u8]) -> Option<u8> {
+fn escaped_byte(digits: &[u8]) -> Option<u8> {
     let [high, low] = digits else { return None };
     let nibble = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
     Some(nibble(*high)? << 4 | nibble(*low)?)

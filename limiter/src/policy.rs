@@ -187,10 +187,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The limit of the plan with this name, which is compared to the letter.
-    pub fn limit(&self, name: &[u8]) -> Option<Limit> {
+    /// The plan with this name, which is compared to the letter, and its limit.
+    pub fn limit(&self, name: &[u8]) -> Option<(&str, Limit)> {
         let position = self.limits.binary_search_by(|(known, _)| known.as_bytes().cmp(name)).ok()?;
-        self.limits.get(position).map(|(_, limit)| *limit)
+        self.limits.get(position).map(|(name, limit)| (name.as_str(), *limit))
     }
 }
 

@@ -87,7 +87,7 @@ pub fn demands<'a>(
     let applying = policies.applying(&mut request);
     applying.filter_map(move |index| {
         let policy = policies.get(index)?;
-        let limit = request.limit(policy);
+        let (limit, plan) = request.limit(policy);
         let demand = |key, terms, cost| Some(Demand { policy: index, key, terms, cost });
         if limit == Limit::Unlimited {
             return None;
@@ -102,7 +102,7 @@ pub fn demands<'a>(
         let cost = request.cost(&policy.cost);
         let shard = whole.shard(policy.shards, turn);
         let (part, number) = shard.map_or((whole, None), |(part, number)| (part, Some(number)));
-        demand(request.key(policy, number), Terms::Bucket { whole, part }, cost)
+        demand(request.key(policy, plan, number), Terms::Bucket { whole, part }, cost)
     })
 }
 

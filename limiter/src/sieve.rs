@@ -6,7 +6,7 @@
 
 use core::net::IpAddr;
 
-use crate::matching::{Cidr, Conditions, HeaderCondition, HostMatch, PathMatch, Values};
+use crate::matching::{Cidr, Conditions, HeaderCondition, HostMatch, PathMatch, Values, is_ambiguous};
 use crate::policy::MAX_POLICIES;
 use crate::request::Request;
 
@@ -126,7 +126,7 @@ impl Sieve {
             set &= !self.methods.has | self.methods.by.get(request.method());
         }
         if set & self.has_path != 0 {
-            set &= !self.has_path | self.of_path(set, request.path());
+            set &= !self.has_path | self.of_path(set, request.path(), values);
         }
         if set & self.has_host != 0 {
             set &= !self.has_host | self.of_host(set, request.host());
@@ -147,12 +147,16 @@ impl Sieve {
         set
     }
 
-    fn of_path(&self, set: Set, path: &[u8]) -> Set {
+    fn of_path(&self, set: Set, path: &[u8], values: Values) -> Set {
+        if values == Values::All && is_ambiguous(path) {
+            // As each of the others says by itself.
+            return self.exact_paths.get(path);
+        }
         let prefixes = self.prefixes.iter().filter(|(prefix, _)| path.starts_with(prefix.as_bytes()));
         let found = self.exact_paths.get(path) | union(prefixes);
         // These cost more, and are tried only for policies that can still apply.
         let asked = self.patterns.iter().filter(|(_, asking)| set & asking & !found != 0);
-        found | union(asked.filter(|(pattern, _)| pattern.holds(path)))
+        found | union(asked.filter(|(pattern, _)| pattern.holds(path, values)))
     }
 
     fn of_host(&self, set: Set, host: &[u8]) -> Set {

@@ -27,7 +27,7 @@ pub(super) fn first_unmet<'a>(
         return Some(unmet("methods", methods.join(", "), request.method()));
     }
     if let Some(path) = path
-        && !path.holds(request.path())
+        && !path.holds(request.path(), values)
     {
         return Some(unmet("path", shown_path(path), request.path()));
     }

@@ -44,7 +44,7 @@ fn a_policy_that_applies_tells_key_limit_plan_and_cost() {
         [Explained {
             policy: "p".into(),
             part: Part::Counts(Counted {
-                key: "rl:{abc}:p".into(),
+                key: "rl:{abc}:p;3".into(),
                 shards: 1,
                 limit: bucket(20),
                 plan: Some("3".into()),

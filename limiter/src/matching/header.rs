@@ -24,7 +24,8 @@ pub enum HeaderCondition {
     Present(bool),
 }
 
-/// Of a header that comes several times: how many values must fit. In doubt a limit applies.
+/// What is asked of a request that may be read in several ways, as one with a header that comes several times: which
+/// readings must fit. In doubt a limit applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
     /// One is enough: for what a policy applies to.
@@ -43,21 +44,21 @@ impl HeaderCondition {
             return *wanted;
         }
         if !whole.contains(&b',') {
-            return self.fits(whole);
+            return self.fits(whole, values);
         }
         // It may be one value that has a comma, or several values.
         let mut parts = whole.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
         match values {
-            Values::Any => self.fits(whole) || parts.any(|part| self.fits(part)),
-            Values::All => parts.all(|part| self.fits(part)),
+            Values::Any => self.fits(whole, values) || parts.any(|part| self.fits(part, values)),
+            Values::All => parts.all(|part| self.fits(part, values)),
         }
     }
 
-    fn fits(&self, value: &[u8]) -> bool {
+    fn fits(&self, value: &[u8], values: Values) -> bool {
         match self {
             Self::Exact(exact) => exact.as_bytes() == value,
             Self::Prefix(prefix) => value.starts_with(prefix.as_bytes()),
-            Self::Regex(pattern) => pattern.holds(value),
+            Self::Regex(pattern) => pattern.holds(value, values),
             Self::Present(wanted) => *wanted,
         }
     }

@@ -25,14 +25,10 @@ impl HostMatch {
     }
 }
 
-/// The host of an authority in normal form: without user, port and dots at the end, in lower case.
-/// Any bytes are taken.
+/// The host of an authority in normal form: without port and dots at the end, in lower case. Any bytes are taken. A
+/// user before an `@` stays, as for Envoy, which routes by what stands there.
 pub fn normalize_host(authority: &[u8]) -> Cow<'_, [u8]> {
-    let host = match authority.iter().rposition(|byte| *byte == b'@') {
-        Some(at) => authority.get(at + 1..).unwrap_or_default(),
-        None => authority,
-    };
-    let host = without_port(host);
+    let host = without_port(authority);
     let end = host.iter().rposition(|byte| *byte != b'.').map_or(0, |last| last + 1);
     let host = host.get(..end).unwrap_or(host);
     if host.iter().any(u8::is_ascii_uppercase) {
@@ -83,7 +79,7 @@ mod tests {
             "api.example.com.",
             "api.example.com.:443",
             "api.example.com..",
-            "user@api.example.com",
+            "api.example.com:80@b",
         ] {
             assert_eq!(normal(spelling), "api.example.com", "{spelling:?}");
         }

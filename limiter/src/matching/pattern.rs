@@ -5,6 +5,8 @@ use std::borrow::Cow;
 
 use regex_lite::{Regex, RegexBuilder};
 
+use super::Values;
+
 /// A regular expression that takes time linear in the text; the syntax is that of the crate `regex-lite`.
 #[derive(Clone, Debug)]
 pub struct Pattern {
@@ -18,7 +20,11 @@ pub struct Pattern {
 pub const MAX_PATTERN_BYTES: usize = 256;
 
 /// The most bytes that an expression takes once compiled: `\d{1000}{1000}` is short too.
-const MAX_COMPILED_BYTES: usize = 1 << 18;
+const MAX_COMPILED_BYTES: usize = 1 << 15;
+
+/// The longest text that is tried. The time that an expression takes grows with both, and a client may send tens of
+/// kilobytes.
+pub const MAX_TEXT_BYTES: usize = 2048;
 
 /// Why a text is no regular expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +42,12 @@ impl fmt::Display for PatternError {
 impl core::error::Error for PatternError {}
 
 impl Pattern {
-    /// Whether a whole text fits. Bytes that are no UTF-8 are taken for a character of their own.
-    pub fn holds(&self, text: &[u8]) -> bool {
+    /// Whether a whole text fits. Bytes that are no UTF-8 are taken for a character of their own. A text of more than
+    /// [`MAX_TEXT_BYTES`] is not tried: in doubt a limit applies.
+    pub fn holds(&self, text: &[u8], values: Values) -> bool {
+        if text.len() > MAX_TEXT_BYTES {
+            return values == Values::Any;
+        }
         let length = self.required.len();
         if length > 0 && !text.windows(length).any(|part| part == self.required) {
             return false;
@@ -86,7 +96,7 @@ mod tests {
     use super::*;
 
     fn holds(pattern: &str, text: &str) -> bool {
-        pattern.parse::<Pattern>().unwrap().holds(text.as_bytes())
+        pattern.parse::<Pattern>().unwrap().holds(text.as_bytes(), Values::All)
     }
 
     #[test]
@@ -108,7 +118,16 @@ mod tests {
     }
 
     #[test]
+    fn a_text_that_is_too_long_to_be_tried_is_limited_and_not_excepted() {
+        let pattern: Pattern = "/a+".parse().unwrap();
+        let long = [b"/", vec![b'b'; MAX_TEXT_BYTES].as_slice()].concat();
+        assert!(pattern.holds(&long, Values::Any));
+        assert!(!pattern.holds(&long, Values::All));
+        assert!(!pattern.holds(&long[..MAX_TEXT_BYTES], Values::Any));
+    }
+
+    #[test]
     fn bytes_that_are_no_text_do_no_harm() {
-        assert!("/.*".parse::<Pattern>().unwrap().holds(b"/\xff\xfe"));
+        assert!("/.*".parse::<Pattern>().unwrap().holds(b"/\xff\xfe", Values::All));
     }
 }

@@ -2,8 +2,10 @@
 
 use super::lines::Lines;
 use super::values::Told;
+use crate::path::unescaped;
 
-/// What cookies say under a name. Blanks and quotes around a value are not part of it.
+/// What cookies say under a name. Blanks and quotes around a value are not part of it, and percent-encoding is decoded: most
+/// servers do so. What some read a backslash for is nobody's.
 ///
 /// Several headers arrive with commas between them, and in one a comma may be part of a value. Where the first ends is
 /// known; what a comma ends behind it may be more than that, so it is nobody's.
@@ -16,15 +18,18 @@ pub(super) fn value(lines: &Lines, name: &str) -> Told {
         is_cut |= pair.ends_with(b",");
         Some(value)
     });
-    let told = Told::of(in_first.chain(in_rest));
-    if is_cut { Told::Ambiguous } else { told }
+    match Told::of(in_first.chain(in_rest)) {
+        _ if is_cut => Told::Ambiguous,
+        Told::Value(value) if value.contains(&b'\\') => Told::Ambiguous,
+        told => told,
+    }
 }
 
 /// The value of a pair with this name.
 fn value_in(pair: &[u8], name: &str) -> Option<Vec<u8>> {
     let equals = pair.iter().position(|byte| *byte == b'=')?;
     let (key, value) = pair.split_at_checked(equals)?;
-    (key.trim_ascii() == name.as_bytes()).then(|| unquoted(value.get(1..).unwrap_or_default()).to_vec())
+    (key.trim_ascii() == name.as_bytes()).then(|| unescaped(unquoted(value.get(1..).unwrap_or_default())))
 }
 
 fn unquoted(value: &[u8]) -> &[u8] {
@@ -71,6 +76,14 @@ mod tests {
         for headers in [&[""][..], &["sid"], &["sid="], &["SID=a"], &["xsid=a"], &["x=sid=a"]] {
             assert_eq!(told(headers), Told::Absent, "{headers:?}");
         }
+    }
+
+    #[test]
+    fn every_spelling_of_a_value_is_one_value() {
+        for headers in [&["sid=ab"][..], &["sid=%61b"], &["sid=\"a%62\""]] {
+            assert_eq!(told(headers), one("ab"), "{headers:?}");
+        }
+        assert_eq!(told(&[r#"sid="\141b""#]), Told::Ambiguous);
     }
 
     #[test]

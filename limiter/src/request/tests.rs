@@ -145,7 +145,7 @@ fn the_host_is_one_however_it_is_spelled() {
 }
 
 #[test]
-fn a_plan_tells_the_limit_and_not_the_bucket() {
+fn a_plan_has_a_limit_and_a_bucket_of_its_own() {
     let plan = Plan {
         from: vec![header("x-plan")],
         limits: vec![
@@ -158,9 +158,14 @@ fn a_plan_tells_the_limit_and_not_the_bucket() {
     let of =
         |plan: &str| all(std::slice::from_ref(&planned), &given("", "", &[("x-a", "1"), ("x-plan", plan)]));
     let terms = |capacity| Terms::Bucket { whole: bucket(capacity), part: bucket(capacity) };
-    for (plan, expected) in [("gold", terms(50)), ("silver", terms(8)), ("", terms(8)), ("GOLD", terms(8))] {
+    for (plan, expected, key) in [
+        ("gold", terms(50), "rl:{1}:p;gold"),
+        ("silver", terms(8), "rl:{1}:p"),
+        ("", terms(8), "rl:{1}:p"),
+        ("GOLD", terms(8), "rl:{1}:p"),
+    ] {
         let demand = of(plan).remove(0);
-        assert_eq!((demand.terms, demand.key.as_str()), (expected, "rl:{1}:p"), "{plan:?}");
+        assert_eq!((demand.terms, demand.key.as_str()), (expected, key), "{plan:?}");
     }
     assert_eq!(of("banned")[0].terms, Terms::Blocked);
     assert_eq!(of("internal"), []);

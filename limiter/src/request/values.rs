@@ -136,11 +136,10 @@ impl<'a> Request<'a> {
         self.lines(name, false)?.joined.as_deref()
     }
 
-    /// The limit that holds for this request: the one of its plan, or the policy's own.
-    pub(crate) fn limit(&mut self, policy: &'a Policy) -> Limit {
-        let Some(plan) = &policy.plan else { return policy.limit };
-        let name = self.plan_name(plan);
-        name.and_then(|name| plan.limit(name)).unwrap_or(policy.limit)
+    /// The limit that holds for this request: the one of its plan, with the plan's name, or the policy's own.
+    pub(crate) fn limit(&mut self, policy: &'a Policy) -> (Limit, Option<&'a str>) {
+        let planned = policy.plan.as_ref().and_then(|plan| plan.limit(self.plan_name(plan)?));
+        planned.map_or((policy.limit, None), |(name, limit)| (limit, Some(name)))
     }
 
     /// The name of the plan that the request has.
@@ -177,8 +176,9 @@ impl<'a> Request<'a> {
         cost::tokens(&value, told)
     }
 
-    /// The store key of a policy, of one of its shards where it has several.
-    pub(crate) fn key(&mut self, policy: &'a Policy, shard: Option<u32>) -> String {
+    /// The store key of a policy, under a plan where the request has one that it knows, of one of its shards where it has
+    /// several.
+    pub(crate) fn key(&mut self, policy: &'a Policy, plan: Option<&str>, shard: Option<u32>) -> String {
         // What is needed is read first, so that the key is then written from what is kept, without copies.
         for part in &policy.key {
             match part {
@@ -205,7 +205,7 @@ impl<'a> Request<'a> {
             KeyPart::Scope(Scope::Route) => self.route.as_deref(),
             KeyPart::Scope(Scope::Host) => self.host.as_deref(),
         });
-        store_key(identities, shard, &policy.name, scopes)
+        store_key(identities, shard, (&policy.name, plan), scopes)
     }
 
     /// The first source that the request has, as far as they have been read.

@@ -25,8 +25,7 @@ pub struct Policy {
     pub on_missing: Option<OnMissing>,
     /// How many requests pass.
     pub limit: Limit,
-    /// Other limits for clients of some plans. They are counted on the same key, so that a client that changes plan
-    /// carries its consumption over.
+    /// Other limits for clients of some plans. Every plan has a bucket for each key.
     pub plan: Option<Plan>,
     /// Tokens that a request takes.
     pub cost: Option<Cost>,
