@@ -4,6 +4,8 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     text: String,
+    /// What stands before the first variable.
+    before: Vec<u8>,
     /// What stands between the slashes; `None` is a variable.
     segments: Vec<Option<String>>,
 }
@@ -27,8 +29,7 @@ impl Template {
     /// Whether a normalised path fits.
     pub fn holds(&self, path: &[u8]) -> bool {
         // Most paths differ before the first variable, and are not looked at in segments.
-        let before = self.text.split('{').next().unwrap_or_default();
-        if !path.starts_with(before.as_bytes()) {
+        if !path.starts_with(&self.before) {
             return false;
         }
         let Some(path) = path.strip_prefix(b"/") else { return false };
@@ -81,7 +82,8 @@ impl core::str::FromStr for Template {
         if names.is_empty() {
             return Err(TemplateError::NoVariable);
         }
-        Ok(Self { text: text.to_owned(), segments })
+        let before = text.split('{').next().unwrap_or_default().as_bytes().to_vec();
+        Ok(Self { text: text.to_owned(), before, segments })
     }
 }
 

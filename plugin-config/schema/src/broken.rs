@@ -75,8 +75,8 @@ fn change(value: &mut Value, terrain: &Terrain, dice: &mut Dice<'_>) {
         },
         Value::String(text) => {
             let pieces = [
-                " ", "*", "(", "é", "\u{0}", "?", "/", "//", "/../", "%41", "%2f", "A", "{b}", ":80", ".",
-                "\n", "0", "a b",
+                " ", "*", "(", "\\", "é", "\u{0}", "?", "/", "//", "/../", "%41", "%2f", "A", "{b}", ":80",
+                ".", "\n", "0", "a b",
             ];
             let piece = dice.one_of(&pieces).copied().unwrap_or_default();
             *text = match dice.roll(4) {

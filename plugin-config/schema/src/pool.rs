@@ -59,7 +59,7 @@ const TEXTS: [(&str, &[&str]); 18] = [
 
 /// Keys of maps.
 const HEADERS: &[&str] =
-    &["x-a", "X-A", "x-client", "accept", "x-b", "content-type", "Content-Type", "x-c", "via"];
+    &["x-a", "X-A", "Host", "x-client", "accept", "x-b", "content-type", "Content-Type", "x-c", "via"];
 const PLANS: &[&str] = &["gold", "silver", "internal", "a b", "é", "", "free", "banned"];
 
 /// All of them.

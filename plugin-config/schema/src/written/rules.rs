@@ -1,7 +1,10 @@
 //! What holds between the values of a configuration, as far as a schema can say it.
 
 use limiter::wire::MAX_CHARGES;
+use plugin_config::MAX_TOKEN_BYTES;
 use serde_json::{Value, json};
+
+use super::texts::TOKEN;
 
 /// A policy with a limit that counts: its own, or one of a plan.
 fn counts() -> Value {
@@ -99,7 +102,12 @@ pub(super) fn field_names() -> Value {
     let families = ["x-ratelimit-", "ratelimit-", "grpc-"];
     let mut patterns: Vec<String> = refused.iter().map(|name| any_case(name)).collect();
     patterns.extend(families.iter().map(|start| any_case(start).trim_end_matches('$').to_owned()));
-    json!({ "$ref": "#/$defs/HeaderName", "not": { "pattern": patterns.join("|") } })
+    json!({
+        "pattern": TOKEN,
+        "minLength": 1,
+        "maxLength": MAX_TOKEN_BYTES,
+        "not": { "pattern": patterns.join("|") }
+    })
 }
 
 /// The expression of a word in any case.

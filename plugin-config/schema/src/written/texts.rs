@@ -8,13 +8,15 @@ use schemars::JsonSchema;
 use crate::numbers::up_to;
 
 /// RFC 9110, section 5.6.2.
-const TOKEN: &str = "^[!#$%&'*+.^_`|~0-9A-Za-z-]*$";
+pub(super) const TOKEN: &str = "^[!#$%&'*+.^_`|~0-9A-Za-z-]*$";
 /// The same without small letters.
 const UPPER_TOKEN: &str = "^[!#$%&'*+.^_`|~0-9A-Z-]*$";
+/// The header that is compared as a host elsewhere, in any case.
+const HOST_HEADER: &str = "^[Hh][Oo][Ss][Tt]$";
 /// A path without query and fragment, of what clients can send as it is.
-const PATH: &str = "^/[!\"$->@-~]*$";
+const PATH: &str = "^/[!\"$->@-\\[\\]-~]*$";
 /// A path with variables, each a whole segment.
-const TEMPLATE: &str = "^(/([!\"$-.0->@-z|~]*|\\{[A-Za-z_][A-Za-z0-9_]*\\}))+$";
+const TEMPLATE: &str = "^(/([!\"$-.0->@-\\[\\]-z|~]*|\\{[A-Za-z_][A-Za-z0-9_]*\\}))+$";
 /// What no path has in the spelling in which paths are compared: two slashes, dot segments, escapes of what may stand
 /// there itself, and other escapes in lower case.
 const NOT_NORMAL: &str = "//|/\\.\\.?(/|$)|%(2[DEde]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff]|7[Ee])|%([a-f][0-9A-Fa-f]|[0-9A-F][a-f])";
@@ -68,10 +70,10 @@ pub struct RetryAfter(pub String);
 #[schemars(extend("pattern" = rate(), "examples" = ["2/s", "100/m", "1000/h", "5000/d"]))]
 pub struct Rate(pub String);
 
-/// The name of a request header, in any case.
+/// The name of a request header, in any case. `host` is not one: hosts have keys of their own.
 #[derive(JsonSchema)]
 #[schemars(extend(
-    "pattern" = TOKEN, "minLength" = 1, "maxLength" = MAX_TOKEN_BYTES, "examples" = ["x-api-key", "authorization"]
+    "pattern" = TOKEN, "not" = { "pattern": HOST_HEADER }, "minLength" = 1, "maxLength" = MAX_TOKEN_BYTES, "examples" = ["x-api-key", "authorization"]
 ))]
 pub struct HeaderName(pub String);
 
