@@ -3,6 +3,7 @@
 //! The filter's parser finds what is wrong and says its path. Here the configurations are found in the files
 //! that people have, and paths become lines and columns of those.
 
+mod ended;
 mod find;
 mod finding;
 mod istio;

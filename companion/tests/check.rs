@@ -117,6 +117,25 @@ fn the_documentation_shows_the_document_for_machines() {
     assert_eq!(printed.replace("\"-\"", "\"policies.json\""), shown);
 }
 
+#[test]
+fn every_recipe_is_valid_and_holds_no_surprise() {
+    let text = include_str!("../../docs/policies.md");
+    let (_, recipes) = text.split_once("\n## Recipes\n").unwrap();
+    let (recipes, _) = recipes.split_once("\n## ").unwrap();
+    let mut count = 0;
+    for block in recipes.split("```json\n").skip(1) {
+        let (policies, _) = block.split_once("```").unwrap();
+        let json = format!(r#"{{"companion": {{"cluster": "tidegate"}}, "policies": [{policies}]}}"#);
+        // A policy in the proxy asks no companion.
+        let json =
+            if policies.contains("\"local\"") { format!("{{\"policies\": [{policies}]}}") } else { json };
+        let (code, printed) = check(&["--deny-warnings", "-"], json.as_bytes());
+        assert_eq!(code, Some(0), "{printed}");
+        count += 1;
+    }
+    assert!(count >= 3, "{count}");
+}
+
 /// The files below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -153,10 +172,11 @@ fn what_cannot_be_read_as_text_is_told_in_one_error() {
         (b"{\"policies\": [\n\n", "-:1:14", "EOF while parsing a list"),
         (b"not JSON", "-:1:2", "not JSON"),
         (b"{\"policies\": [\n  {},\n  ]}", "-:2:5", "help: remove the comma\n"),
-        (b"{\"policies\": [{\"a\": \"\\d\"}]}", "-:1:24", r#"backslash twice, as in "\\d""#),
+        (b"{\"policies\": [{\"a\": \"\\d\"}]}", "-:1:23", r#"backslash twice, as in "\\d""#),
         (b"kind: WasmPlugin\nspec: *none", "-:2:7", "unknown anchor"),
         (b"kind: &a [*a]", "-:1:11", "an alias for what it stands in"),
         (b"a:\n  - \"b", "-:2:", "not YAML"),
+        (b"a:\n  value: |\n    {\n  {}\n", "-:4:3", "indent line 4 like line 3: the text under \"value\""),
         (b"policies:\n  - name: a\n", "-:1:1", "in YAML, and not in JSON"),
     ] {
         let (code, printed) = check(&["-"], input);
@@ -164,6 +184,30 @@ fn what_cannot_be_read_as_text_is_told_in_one_error() {
         assert!(printed.contains(place) && printed.contains(words), "{input:?}: {printed}");
         assert!(printed.ends_with("-: 1 error\n"), "{printed}");
     }
+}
+
+#[test]
+fn a_misspelt_plugin_config_is_told_and_judged_all_the_same() {
+    for key in ["pluginconfig", "plugin_config", "plugin-config", "PluginConfig"] {
+        let plugin = format!("kind: WasmPlugin\nspec:\n  {key}: {{policies: []}}\n");
+        let (code, printed) = check(&["-"], plugin.as_bytes());
+        assert_eq!(code, Some(1), "{printed}");
+        for words in ["-:3:3", "did you mean \"pluginConfig\"?", "policies: [] is empty", "-: 2 errors\n"] {
+            assert!(printed.contains(words), "{words}: {printed}");
+        }
+    }
+}
+
+#[test]
+fn what_yaml_takes_for_a_flag_is_to_be_quoted_where_a_text_belongs() {
+    let policy = |name| format!("{{name: {name}, limit: blocked, shadow: on}}");
+    let plugin =
+        |name| format!("kind: WasmPlugin\nspec: {{pluginConfig: {{policies: [{}]}}}}\n", policy(name));
+    let (code, printed) = check(&["-"], plugin("on").as_bytes());
+    assert_eq!(code, Some(1), "{printed}");
+    assert!(printed.contains("policies[0].name: true is not a string"), "{printed}");
+    assert!(printed.contains("help: put it in quotes; "), "{printed}");
+    assert_eq!(check(&["-"], plugin("\"on\"").as_bytes()).0, Some(0));
 }
 
 #[test]

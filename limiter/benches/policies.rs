@@ -28,7 +28,7 @@ fn main() {
         // Where it is only tried, as by `cargo test`, nothing is measured.
         let estimates: Option<serde_json::Value> =
             estimates.ok().and_then(|text| serde_json::from_str(&text).ok());
-        estimates.and_then(|estimates| estimates["median"]["point_estimate"].as_f64())
+        estimates.and_then(|estimates| estimates.pointer("/median/point_estimate")?.as_f64())
     };
     let few = measure("two-policies", &gateway::two());
     let many = measure("two-of-fifty-policies", &gateway::fifty());

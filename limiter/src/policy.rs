@@ -161,7 +161,7 @@ pub enum Scope {
     Path,
     /// Envoy's name of the route.
     Route,
-    /// The host in normal form; see [`crate::host`].
+    /// The host in normal form; see [`crate::matching::normalize_host`].
     Host,
 }
 

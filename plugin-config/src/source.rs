@@ -33,10 +33,11 @@ pub(crate) const WITH_FIRST: [&str; 6] = [HEADER, "cookie", "query", "claim", "m
 pub(crate) const IP_WORD: &str = "use \"ip\" alone, as a string in place of the object";
 
 const HEADER_NAME: &str = "use the name of a header, such as \"x-api-key\"";
-const PSEUDO: [(&str, &str); 3] = [
+const PSEUDO: [(&str, &str); 4] = [
     (":path", "use \"path\" as a part of the key"),
     (":method", "use \"method\" as a part of the key"),
     (":authority", "use \"host\" as a part of the key"),
+    (token::HOST, "use \"host\" as a part of the key"),
 ];
 const COOKIE_NAME: &str = "use the name of a cookie, such as \"session\"";
 const QUERY_NAME: &str = "use the name of a parameter, such as \"api_key\", of 1 to 128 bytes";
@@ -87,9 +88,9 @@ pub(crate) fn header(
     pseudo: &[(&str, &'static str)],
     report: &mut Report,
 ) -> Result<String, Reported> {
-    if let Some(name) = spot.node.as_text().filter(|name| name.starts_with(':')) {
-        let remedy =
-            pseudo.iter().find(|(pseudo, _)| *pseudo == name).map_or(HEADER_NAME, |(_, remedy)| remedy);
+    if let Some(name) = spot.node.as_text().filter(|name| token::is_pseudo_header(name)) {
+        let is_it = |(pseudo, _): &&(&str, &str)| pseudo.eq_ignore_ascii_case(name);
+        let remedy = pseudo.iter().find(is_it).map_or(HEADER_NAME, |(_, remedy)| remedy);
         return Err(spot.refuse(Problem::PseudoHeader, Remedy::Do(remedy), report));
     }
     token::read(spot, HEADER_NAME, report).map(str::to_ascii_lowercase)

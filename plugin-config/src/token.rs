@@ -7,6 +7,14 @@ use crate::spot::Spot;
 /// The most bytes of a method, or of the name of a header or cookie.
 pub const MAX_TOKEN_BYTES: usize = 128;
 
+/// The header that Envoy shows as `:authority`, in whatever spelling it came.
+pub(crate) const HOST: &str = "host";
+
+/// Whether a header is one in name only: what it says is compared in normal form elsewhere.
+pub(crate) fn is_pseudo_header(name: &str) -> bool {
+    name.starts_with(':') || name.eq_ignore_ascii_case(HOST)
+}
+
 /// A token; `form` is the remedy for what is not one.
 pub(crate) fn read<'a>(
     spot: &Spot<'a>,

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::tree::{Id, Tree};
+use super::tree::{Entry, Id, Tree};
 
 /// The end of the type of Envoy's message.
 const WASM: &str = "/envoy.extensions.filters.http.wasm.v3.Wasm";
@@ -13,6 +13,9 @@ const OUR_NAME: &str = "tidegate";
 
 /// What only our configurations have at their top.
 const OUR_KEY: &str = "policies";
+
+/// The key of the configuration in Istio's resource.
+pub(crate) const ISTIO_KEY: &str = "pluginConfig";
 
 /// Where in `vm_config` the module's file or address stands, in both spellings that Envoy takes.
 const IN_ENVOY: [&[&str]; 4] = [
@@ -34,6 +37,8 @@ pub(crate) enum Found {
     Mapping(Id),
     /// There is none in this part, which should have one.
     Missing(Id),
+    /// The key of a mapping that is almost Istio's.
+    Misspelt(Id),
 }
 
 /// All configurations of our filter, in the order of the file.
@@ -105,13 +110,25 @@ fn in_envoy(tree: &Tree, id: Id, named: bool) -> Option<Found> {
     ours.then(|| configuration.map_or(Found::Missing(config), Found::Message))
 }
 
-fn in_istio(tree: &Tree, id: Id) -> Option<Found> {
-    let spec = tree.get(id, "spec")?;
-    let config = tree.get(spec, "pluginConfig");
+fn in_istio(tree: &Tree, id: Id) -> Vec<Found> {
+    let Some(spec) = tree.get(id, "spec") else { return Vec::new() };
+    let entry = tree.entry(spec, ISTIO_KEY, 0);
+    let misspelt = if entry.is_some() { None } else { misspelt(tree, spec) };
+    let config = entry.or(misspelt).map(|entry| entry.value);
     let ours = is_ours(tree.text_at(id, &["metadata", "name"]))
         || ["url", "pluginName"].iter().any(|key| is_ours(tree.text_at(spec, &[key])))
         || config.is_some_and(|config| tree.get(config, OUR_KEY).is_some());
-    ours.then(|| config.map_or(Found::Missing(spec), Found::Mapping))
+    if !ours {
+        return Vec::new();
+    }
+    let misspelt = misspelt.map(|entry| Found::Misspelt(entry.key));
+    misspelt.into_iter().chain([config.map_or(Found::Missing(spec), Found::Mapping)]).collect()
+}
+
+/// The entry that Istio would not find, for its key is written as in other places.
+fn misspelt(tree: &Tree, spec: Id) -> Option<Entry> {
+    let is_almost = |key: &str| key.replace(['_', '-'], "").eq_ignore_ascii_case(ISTIO_KEY);
+    tree.entries(spec).iter().find(|entry| tree.text(entry.key).is_some_and(is_almost)).copied()
 }
 
 fn in_gateway(tree: &Tree, id: Id) -> Vec<Found> {

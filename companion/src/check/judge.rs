@@ -3,7 +3,7 @@
 use core::ops::Range;
 use std::collections::HashSet;
 
-use plugin_config::{Config, Error, MAX_BYTES, Problem};
+use plugin_config::{Config, Error, MAX_BYTES, Problem, Type};
 
 use super::find::{self, Found};
 use super::finding::{self, Finding};
@@ -27,6 +27,8 @@ const STRING_VALUE: &str = "/google.protobuf.StringValue";
 
 const AS_TEXT: &str =
     "use \"@type\": type.googleapis.com/google.protobuf.StringValue, with the JSON as a text under \"value\"";
+
+const QUOTES: &str = "put it in quotes; in YAML a bare on, off, yes, no, true or false is no text";
 
 /// Judges a text, of which JSON, YAML and what stands in them is found out; `None`: there is nothing of ours.
 pub(crate) fn text(text: &str) -> Option<Judgement> {
@@ -89,6 +91,12 @@ impl Judgement {
             match *found {
                 Found::Message(id) => self.message(text, tree, id),
                 Found::Mapping(id) => self.mapping(tree, id),
+                Found::Misspelt(key) => {
+                    let problem =
+                        format!("the key is not spelled {:?}, and Istio hands over nothing", find::ISTIO_KEY);
+                    let remedy = format!("did you mean {:?}?", find::ISTIO_KEY);
+                    self.findings.push(Finding::of_file(problem, &remedy, tree.span(key)));
+                }
                 Found::Missing(id) => self.plain(&[], "", &Origin::Piece(0), &tree.span(id)),
             }
         }
@@ -106,9 +114,10 @@ impl Judgement {
                 let remedy = "write it as JSON; only in resources of Istio and Envoy Gateway it may be YAML";
                 Finding::of_file("a configuration in YAML, and not in JSON", remedy, span)
             }
-            Err(NotYaml { at, reason }) => {
+            Err(NotYaml { at, reason, ended }) => {
                 let remedy = "mend the YAML; indent with blanks, and quote texts that begin with a sign";
-                Finding::of_file(format!("not YAML: {reason}"), remedy, at..at)
+                let remedy = ended.map_or_else(|| remedy.to_owned(), |ended| ended.to_string());
+                Finding::of_file(format!("not YAML: {reason}"), &remedy, at..at)
             }
         };
         self.configurations = 1;
@@ -163,7 +172,16 @@ impl Judgement {
 
     /// Judges a configuration that Istio makes JSON of.
     fn mapping(&mut self, tree: &Tree, id: Id) {
+        let before = self.findings.len();
         self.located(istio::to_json(tree, id, MAX_BYTES).as_bytes(), tree, id, |span| span);
+        let not_text = Problem::WrongType(Type::Text).to_string();
+        for finding in self.findings.iter_mut().skip(before) {
+            let is_flag = matches!(finding.value.as_deref(), Some("true" | "false"));
+            if is_flag && finding.problem == not_text {
+                // What was a text to its writer is none to YAML.
+                QUOTES.clone_into(&mut finding.remedy);
+            }
+        }
     }
 
     /// Judges a configuration, which is the tree from `root` on.

@@ -3,8 +3,9 @@
 use core::ops::Range;
 use std::collections::HashMap;
 
-use granit_parser::{Event, Options, Parser, ScalarStyle, ScanError};
+use granit_parser::{Event, Options, Parser, ScalarStyle};
 
+use super::ended::{Block, Ended};
 use super::lines;
 use super::tree::{Entry, Id, Kind, Scalar, Style, Tree};
 
@@ -20,6 +21,8 @@ pub(crate) struct NotYaml {
     /// Where, in bytes.
     pub(crate) at: usize,
     pub(crate) reason: String,
+    /// The text before that ended early, if that is plain to see.
+    pub(crate) ended: Option<Ended>,
 }
 
 /// The tree of a text.
@@ -28,7 +31,11 @@ pub(crate) fn read(text: &str) -> Result<Tree, NotYaml> {
     options.set_emit_comments(false);
     let mut builder = Builder::default();
     for event in Parser::new_from_str_with_options(text, options) {
-        let (event, span) = event.map_err(|error| NotYaml::of(&error))?;
+        let (event, span) = event.map_err(|error| {
+            let at = error.marker().byte_offset().unwrap_or_default();
+            let ended = builder.block.take().and_then(|block| Ended::new(text, &block, at));
+            NotYaml { at, reason: error.info(), ended }
+        })?;
         let span = span.byte_range().unwrap_or_default();
         // What is not written is shown by the sign before it.
         let is_unwritten = span.is_empty() && matches!(event, Event::Scalar(..));
@@ -38,8 +45,8 @@ pub(crate) fn read(text: &str) -> Result<Tree, NotYaml> {
 }
 
 impl NotYaml {
-    fn of(error: &ScanError) -> Self {
-        Self { at: error.marker().byte_offset().unwrap_or_default(), reason: error.info() }
+    fn new(at: usize, reason: &str) -> Self {
+        Self { at, reason: reason.to_owned(), ended: None }
     }
 }
 
@@ -50,6 +57,8 @@ struct Builder {
     open: Vec<Open>,
     anchors: HashMap<usize, Id>,
     merged: usize,
+    /// The last text in a block of lines.
+    block: Option<Block>,
 }
 
 struct Open {
@@ -61,14 +70,18 @@ struct Open {
 impl Builder {
     fn on(&mut self, event: Event<'_>, span: Range<usize>) -> Result<(), NotYaml> {
         match event {
-            Event::Scalar(text, style, anchor, tag) => {
+            Event::Scalar(text, written, anchor, tag) => {
                 let is_text = tag.is_some_and(|tag| tag.is_yaml_core_schema_tag("str"));
-                let style = match style {
+                let style = match written {
                     ScalarStyle::DoubleQuoted => Style::Escaped,
                     ScalarStyle::SingleQuoted => Style::Quoted,
                     ScalarStyle::Plain if !is_text => Style::Plain,
                     _ => Style::Block,
                 };
+                if matches!(written, ScalarStyle::Literal | ScalarStyle::Folded) {
+                    self.block =
+                        Some(Block { key: self.last_key(), text: text.to_string(), span: span.clone() });
+                }
                 let scalar = Scalar { text: text.into_owned(), style };
                 self.add(span, Kind::Scalar(scalar), anchor);
             }
@@ -78,8 +91,7 @@ impl Builder {
             Event::Alias(anchor) => {
                 let aliased = self.anchors.get(&anchor).copied();
                 let Some(id) = aliased.filter(|id| self.open.iter().all(|open| open.id != *id)) else {
-                    let reason = "an alias for what it stands in".to_owned();
-                    return Err(NotYaml { at: span.start, reason });
+                    return Err(NotYaml::new(span.start, "an alias for what it stands in"));
                 };
                 let id = self.with_place(id, span);
                 self.put(id);
@@ -96,6 +108,13 @@ impl Builder {
         }
         self.put(id);
         id
+    }
+
+    /// The key whose value comes next, where the file is in an object.
+    fn last_key(&self) -> Option<String> {
+        let children = &self.open.last()?.children;
+        let key = children.last().filter(|_| children.len() % 2 == 1)?;
+        self.tree.text(*key).map(str::to_owned)
     }
 
     /// Puts a node where the file is at.
@@ -157,7 +176,7 @@ impl Builder {
                 for entry in self.tree.entries(*source) {
                     self.merged += 1;
                     if self.merged > MAX_MERGED {
-                        return Err(NotYaml { at, reason: "too much is merged with <<".to_owned() });
+                        return Err(NotYaml::new(at, "too much is merged with <<"));
                     }
                     let key = self.tree.text(entry.key);
                     if all.iter().all(|other| self.tree.text(other.key) != key) {

@@ -19,7 +19,7 @@ use crate::time::Instant;
 /// What a request is answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Answer {
-    /// The status of a refusal; nothing where the request goes on to upstream.
+    /// The HTTP status of a refusal, which is 200 for gRPC; nothing where the request goes on to upstream.
     pub status: Option<u16>,
     /// The header fields that are added or, in a refusal, all of them, in the order of their names.
     pub headers: BTreeMap<String, String>,
@@ -79,6 +79,14 @@ fn told(decision: &Decision, policies: &Policies, families: &[Family], request: 
         told.headers =
             reply.headers.into_iter().map(|(name, value)| (name.to_owned(), value.into_owned())).collect();
         told.body = reply.body.into_owned();
+        if let Some(grpc_status) = reply.grpc_status {
+            // As Envoy turns it into the form of gRPC.
+            told.status = Some(200);
+            told.headers.insert("content-type".to_owned(), "application/grpc".to_owned());
+            told.headers.insert("grpc-status".to_owned(), grpc_status.to_string());
+            let message = core::mem::take(&mut told.body).replace('%', "%25");
+            told.headers.insert("grpc-message".to_owned(), message);
+        }
     }
     let marks = decision.marks.iter();
     let items: Vec<Item<'_>> = marks.filter_map(|mark| Item::of(policies.get(mark.policy)?, mark)).collect();

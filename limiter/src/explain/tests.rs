@@ -219,3 +219,14 @@ proptest! {
         prop_assert_eq!(said, demanded);
     }
 }
+
+#[test]
+fn a_refused_call_of_grpc_is_answered_in_its_form() {
+    let request = Given { headers: vec![("content-type".into(), b"application/grpc".to_vec())], ..request() };
+    let answer = explained(vec![Policy::new("100%", Limit::Blocked)], &request).answer;
+    assert_eq!((answer.status, answer.body.as_str()), (Some(200), ""));
+    assert_eq!(answer.headers["content-type"], "application/grpc");
+    assert_eq!(answer.headers["grpc-status"], "8");
+    assert_eq!(answer.headers["grpc-message"], "policy \"100%25\" lets no request pass");
+    assert_eq!(answer.headers["grpc-retry-pushback-ms"], "-1");
+}

@@ -1,5 +1,6 @@
 //! Hosts: one spelling for every way to write the same one.
 
+use core::net::Ipv6Addr;
 use std::borrow::Cow;
 
 /// A condition on the host.
@@ -41,17 +42,22 @@ pub fn normalize_host(authority: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// An address of IPv6 has colons of its own, and stands in brackets.
+/// An address of IPv6 has colons of its own, and stands in brackets. Whatever else follows a colon is no part of the
+/// host: Envoy, told to ignore ports, routes `a:x` as it does `a`, and others read no further than the first colon.
 fn without_port(host: &[u8]) -> &[u8] {
-    let colon = host.iter().rposition(|byte| *byte == b':');
-    match colon.and_then(|colon| host.split_at_checked(colon)) {
-        Some((front, [b':', port @ ..]))
-            if port.iter().all(u8::is_ascii_digit) && (!front.contains(&b':') || front.ends_with(b"]")) =>
-        {
-            front
-        }
-        _ => host,
-    }
+    let mut colons = host.iter().enumerate().filter(|(_, byte)| **byte == b':').map(|(at, _)| at);
+    let end = if host.starts_with(b"[") {
+        host.iter().rposition(|byte| *byte == b']').map(|bracket| bracket + 1)
+    } else if colons.clone().nth(1).is_some() && is_address(host) {
+        None
+    } else {
+        colons.next()
+    };
+    end.and_then(|end| host.get(..end)).unwrap_or(host)
+}
+
+fn is_address(host: &[u8]) -> bool {
+    core::str::from_utf8(host).is_ok_and(|host| host.parse::<Ipv6Addr>().is_ok())
 }
 
 #[cfg(test)]
@@ -70,6 +76,10 @@ mod tests {
             "API.Example.COM",
             "api.example.com:8080",
             "api.example.com:",
+            "api.example.com:x",
+            "api.example.com:80.",
+            "api.example.com.:+80",
+            "api.example.com:80:80",
             "api.example.com.",
             "api.example.com.:443",
             "api.example.com..",
@@ -78,7 +88,10 @@ mod tests {
             assert_eq!(normal(spelling), "api.example.com", "{spelling:?}");
         }
         assert_eq!((normal("[::1]:8080"), normal("[::1]")), ("[::1]".into(), "[::1]".into()));
-        assert_eq!((normal("::1"), normal(""), normal("a:b")), ("::1".into(), String::new(), "a:b".into()));
+        assert_eq!(
+            (normal("::1"), normal(""), normal("[::1]x")),
+            ("::1".into(), String::new(), "[::1]".into())
+        );
     }
 
     #[test]

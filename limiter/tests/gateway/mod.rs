@@ -137,7 +137,7 @@ fn header(name: &str) -> Source {
 fn policy(name: &str, source: Source, conditions: Conditions) -> Policy {
     let bucket = TokenBucket::new(100, "100/m".parse().unwrap()).unwrap();
     Policy {
-        matcher: Match { conditions, except: None },
+        matcher: Match { conditions, except: Vec::new() },
         key: vec![KeyPart::Identity(vec![source]), KeyPart::Scope(Scope::Method)],
         ..Policy::new(name, Limit::TokenBucket(bucket))
     }

@@ -1,5 +1,4 @@
 //! What the fuzzer has found, and must not find again: `found/*`, its inputs as they were.
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 use std::fs;
 use std::path::Path;

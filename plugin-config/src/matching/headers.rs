@@ -23,8 +23,12 @@ const VALUE: &str = "use a text of 1024 bytes or less";
 const PREFIX: &str = "use a text of 1 to 1024 bytes, or {\"present\": true} for any value";
 const CONDITIONS: Words = Words::new(&["exact", "prefix", "regex", "present"]);
 /// Where pseudo headers stand otherwise.
-const PSEUDO: [(&str, &str); 3] =
-    [(":path", "use \"path\""), (":method", "use \"methods\""), (":authority", "use \"hosts\"")];
+const PSEUDO: [(&str, &str); 4] = [
+    (":path", "use \"path\""),
+    (":method", "use \"methods\""),
+    (":authority", "use \"hosts\""),
+    (token::HOST, "use \"hosts\""),
+];
 
 pub(super) fn read(spot: &Spot<'_>, report: &mut Report) -> Result<Vec<HeaderMatch>, Reported> {
     let mut headers: Vec<HeaderMatch> = Vec::new();
@@ -45,8 +49,9 @@ pub(super) fn read(spot: &Spot<'_>, report: &mut Report) -> Result<Vec<HeaderMat
 }
 
 fn header_name(name: &str, spot: &Spot<'_>, report: &mut Report) -> Result<String, Reported> {
-    if name.starts_with(':') {
-        let instead = PSEUDO.iter().find(|(pseudo, _)| *pseudo == name).map_or(NAME, |(_, instead)| instead);
+    if token::is_pseudo_header(name) {
+        let is_it = |(pseudo, _): &&(&str, &str)| pseudo.eq_ignore_ascii_case(name);
+        let instead = PSEUDO.iter().find(is_it).map_or(NAME, |(_, instead)| instead);
         return Err(spot.refuse(Problem::BadKey, Remedy::Do(instead), report));
     }
     token::key(name, NAME, spot, report)

@@ -55,6 +55,7 @@ fn spelled(name: &str) -> Option<String> {
     let is_label = |label: &str| !label.is_empty() && label.bytes().all(is_label_byte);
     let is_address =
         || normal.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'))?.parse::<Ipv6Addr>().ok();
-    // What the normal form takes for a user is none of a host.
-    (!name.contains('@') && (normal.split('.').all(is_label) || is_address().is_some())).then_some(normal)
+    // What the normal form takes for a user is none of a host, and what it takes for a port may be an address.
+    (!name.contains(['@', '/']) && (normal.split('.').all(is_label) || is_address().is_some()))
+        .then_some(normal)
 }

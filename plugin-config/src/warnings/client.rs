@@ -70,7 +70,12 @@ const fn is_written_by_clients(source: &Source) -> bool {
 
 /// Whether clients can make up who they are.
 fn is_made_up(policy: &Policy) -> bool {
-    identities(policy).any(|sources| sources.iter().any(is_written_by_clients))
+    // Who has an address is counted by that, whatever he says besides.
+    let up_to_address = |sources: &Vec<Source>| {
+        let mut before = sources.iter().take_while(|source| **source != Source::Ip);
+        before.any(is_written_by_clients)
+    };
+    identities(policy).any(up_to_address)
 }
 
 /// Whether a policy limits by addresses what any identity lets pass, be it in shadow.

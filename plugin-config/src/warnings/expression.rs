@@ -7,8 +7,7 @@ use crate::node::Node;
 use crate::place::Step;
 
 const SLASH: &str = "begin it with a slash, or with \".*\"";
-const ENDLESS: &str =
-    "end it with \".*\" for what begins like it, or with \"$\" where it is the whole";
+const ENDLESS: &str = "end it with \".*\" for what begins like it, or with \"$\" where it is the whole";
 const PLAIN: &str = "use \"exact\", or \"prefix\" for what begins like it";
 /// What is more in an expression than itself.
 const SIGNS: [char; 14] = ['\\', '^', '$', '.', '|', '?', '*', '+', '(', ')', '[', ']', '{', '}'];

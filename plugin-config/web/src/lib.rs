@@ -28,7 +28,7 @@ use crate::verdict::Verdict;
 /// ```
 ///
 /// `policies` is their number where all is well. `value` is the JSON that stands at the path, shortened, or
-/// null where nothing does; `message` is the line that `tidegate check` prints; `left_out` counts the errors
+/// null where nothing does; `message` is all of that on one line, as in the log of Envoy; `left_out` counts the errors
 /// beyond those that are told at once.
 #[wasm_bindgen]
 pub fn validate(text: &str) -> String {
