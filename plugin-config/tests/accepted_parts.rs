@@ -1,7 +1,7 @@
 //! Forms that parts of a policy may have, beside those of `accepted/whole.json`.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic")]
 
-use limiter::matching::{HeaderCondition, HostMatch, PathMatch};
+use limiter::matching::{HeaderCondition, HostMatch, PathMatch, Values};
 use limiter::policy::{Body, Cost, KeyPart, Limit, MAX_TOLD_COST, OnMissing, Policy, Response, Source, Sync};
 use plugin_config::{MAX_SHARDS, parse};
 #[cfg(target_arch = "wasm32")]
@@ -41,7 +41,11 @@ fn hosts_are_taken_in_the_spelling_that_is_compared() {
 #[test]
 fn wildcards_that_other_tools_have_are_letters_in_an_expression() {
     let path = blocked(r#""match": {"path": {"regex": "/api/\\*"}}"#).matcher.conditions.path;
-    assert!(path.clone().is_some_and(|path| path.holds(b"/api/*") && !path.holds(b"/api/x")), "{path:?}");
+    assert!(
+        path.clone()
+            .is_some_and(|path| path.holds(b"/api/*", Values::Any) && !path.holds(b"/api/x", Values::Any)),
+        "{path:?}"
+    );
     let path = blocked(r#""match": {"path": {"exact": "/a*b"}}"#).matcher.conditions.path;
     assert_eq!(path, Some(PathMatch::Exact("/a*b".into())));
 }
@@ -112,7 +116,7 @@ fn plans_that_count_nothing_need_no_key() {
     let plan = plan.replace(r#""": "blocked""#, r#""x": "blocked""#);
     let policy = blocked(&plan);
     assert_eq!((policy.sync, policy.key.len()), (Sync::Local, 0));
-    assert_eq!(policy.plan.unwrap().limit("a b\0é".as_bytes()), Some(Limit::Unlimited));
+    assert_eq!(policy.plan.unwrap().limit("a b\0é".as_bytes()), Some(("a b\0é", Limit::Unlimited)));
 }
 
 #[test]

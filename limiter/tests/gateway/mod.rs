@@ -1,4 +1,5 @@
 //! The policies of a gateway in front of many services: fifty, of which two apply to a request, and those two alone.
+#![allow(clippy::unwrap_used, reason = "what does not hold of these policies is a test's report")]
 
 use limiter::matching::{Conditions, HeaderCondition, HeaderMatch, HostMatch, Match, PathMatch};
 use limiter::policies::Policies;

@@ -1,6 +1,6 @@
 //! Policies that others make useless.
 
-use limiter::matching::{Conditions, HostMatch, Match, PathMatch};
+use limiter::matching::{Conditions, HostMatch, Match, PathMatch, Values};
 use limiter::policy::{Cost, KeyPart, Limit, OnMissing, Policy};
 use limiter::quota::TokenBucket;
 
@@ -98,7 +98,7 @@ fn covers_host(wide: &HostMatch, narrow: &HostMatch) -> bool {
 
 fn covers_path(wide: &PathMatch, narrow: &PathMatch) -> bool {
     match (wide, narrow) {
-        (_, PathMatch::Exact(path)) => wide.holds(path.as_bytes()),
+        (_, PathMatch::Exact(path)) => wide.holds(path.as_bytes(), Values::Any),
         (PathMatch::Prefix(wide), PathMatch::Prefix(narrow)) => narrow.starts_with(wide),
         (PathMatch::Prefix(wide), PathMatch::Template(narrow)) => {
             // As far as the first variable.
