@@ -25,10 +25,11 @@ impl HostMatch {
     }
 }
 
-/// The host of an authority in normal form: without port and dots at the end, in lower case. Any bytes are taken. A
-/// user before an `@` stays, as for Envoy, which routes by what stands there.
+/// The host of an authority in normal form: without port, user and dots at the end, in lower case. Any bytes are taken.
+/// The port goes first, as in Envoy's routing, to which `a:80@b` is `a`.
 pub fn normalize_host(authority: &[u8]) -> Cow<'_, [u8]> {
     let host = without_port(authority);
+    let host = host.rsplit(|byte| *byte == b'@').next().unwrap_or(host);
     let end = host.iter().rposition(|byte| *byte != b'.').map_or(0, |last| last + 1);
     let host = host.get(..end).unwrap_or(host);
     if host.iter().any(u8::is_ascii_uppercase) {
@@ -80,6 +81,7 @@ mod tests {
             "api.example.com.:443",
             "api.example.com..",
             "api.example.com:80@b",
+            "user@api.example.com",
         ] {
             assert_eq!(normal(spelling), "api.example.com", "{spelling:?}");
         }
