@@ -2,10 +2,13 @@
 
 mod cookie;
 mod cost;
+mod counting;
 mod given;
+mod identity;
 mod lines;
 mod metadata;
 mod query;
+mod told;
 mod values;
 
 use core::net::IpAddr;
@@ -46,6 +49,9 @@ pub trait Attributes {
     /// The same of what the route says.
     fn route_metadata(&mut self, path: &[&str]) -> Option<Vec<u8>>;
 }
+
+/// The namespace of metadata in which Envoy's JWT filter notes what it has verified.
+pub const JWT_AUTHN: &str = "envoy.filters.http.jwt_authn";
 
 /// A policy that applies to a request, and what it is to do with it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-use limiter::request::Given;
+use limiter::request::{Given, JWT_AUTHN};
 
 use super::Explain;
 
@@ -97,8 +97,7 @@ impl Explain {
         let host = self.headers.iter().find(|field| field.name == "host").map(|field| field.value.as_str());
         let headers = self.headers.iter().filter(|field| field.name != "host");
         let claims = self.claims.iter().map(|claim| {
-            let path =
-                core::iter::once("envoy.filters.http.jwt_authn".to_owned()).chain(claim.path.iter().cloned());
+            let path = core::iter::once(JWT_AUTHN.to_owned()).chain(claim.path.iter().cloned());
             (path.collect(), claim.value.clone())
         });
         let entry = |entry: &MetadataEntry| (entry.path.clone(), entry.value.clone());

@@ -1,7 +1,7 @@
 //! Cookies, as browsers send them (RFC 6265, section 4.2).
 
 use super::lines::Lines;
-use super::values::Told;
+use super::told::Told;
 use crate::path::unescaped;
 
 /// What cookies say under a name. Blanks and quotes around a value are not part of it, and percent-encoding is decoded: most

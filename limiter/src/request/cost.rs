@@ -1,6 +1,6 @@
 //! Costs that requests tell.
 
-use super::values::Told;
+use super::told::Told;
 use crate::policy::ToldCost;
 
 /// The tokens that a request takes. What cannot be read costs the most that a request may: nobody gains by it. Every

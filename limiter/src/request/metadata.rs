@@ -1,8 +1,5 @@
 //! Values of Envoy's metadata, which arrive without their type.
 
-/// Where Envoy's JWT filter puts what it has verified.
-pub(super) const JWT: &str = "envoy.filters.http.jwt_authn";
-
 /// Doubles tell every whole number below this from the next one.
 const MAX_WHOLE: f64 = 9_007_199_254_740_992.0;
 

@@ -1,6 +1,6 @@
 //! Parameters of a query, as forms write them (WHATWG URL, section 5.1).
 
-use super::values::Told;
+use super::told::Told;
 use crate::path::unescaped;
 
 /// What a request target's query says under a name, which is given decoded. One spelling for every way to write the same

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use limiter::explain::{Explanation, explain};
-use limiter::request::Given;
+use limiter::request::{Given, JWT_AUTHN};
 use plugin_config::parse;
 use serde::{Deserialize, Serialize};
 
@@ -58,9 +58,6 @@ enum Value {
     Text(String),
 }
 
-/// Where Envoy's JWT filter puts what it has verified.
-const JWT: &str = "envoy.filters.http.jwt_authn";
-
 impl Explained {
     pub(crate) fn of(configuration: &str, request: &str) -> Self {
         let described: Described = match serde_json::from_str(request) {
@@ -91,7 +88,7 @@ impl From<Described> for Given {
         let entries =
             |entries: Vec<Entry>| entries.into_iter().map(|entry| (entry.path, entry.value.bytes()));
         let claims = entries(described.claims)
-            .map(|(path, value)| (core::iter::once(JWT.to_owned()).chain(path).collect(), value));
+            .map(|(path, value)| (core::iter::once(JWT_AUTHN.to_owned()).chain(path).collect(), value));
         Self {
             method: described.method.unwrap_or_else(|| "GET".to_owned()).into_bytes(),
             target: described.target.into_bytes(),
