@@ -13,7 +13,7 @@ use crate::limiter::{Limiter, RequestId, Step, turn_of};
 use crate::policies::Policies;
 use crate::policy::{Policy, Sync};
 use crate::request::{Attributes, Given, Terms, demands};
-use crate::table::{Conflict, Slots, Table};
+use crate::table::{OwnSlots, Table};
 use crate::time::Instant;
 
 /// What a request is answered.
@@ -47,7 +47,7 @@ pub(super) fn of(
     let Ok(local) = Policies::try_from(local.collect::<Vec<_>>()) else { return Answer::default() };
     let table = Table::new(SLOTS, [0; 16]);
     let mut given = request.clone();
-    let (mut slots, mut effects) = (Memory::default(), Vec::new());
+    let (mut slots, mut effects) = (OwnSlots::default(), Vec::new());
     // The first request of a limiter has this turn.
     for demand in demands(&local, &mut given, turn_of(1, REQUEST)) {
         let wanted_us = full_us.get(demand.policy).copied().flatten().unwrap_or(0);
@@ -115,20 +115,5 @@ impl ResponseHeaders for Fields<'_> {
 
     fn remove(&mut self, name: &'static str) {
         self.0.remove(name);
-    }
-}
-
-/// Slots of nobody else.
-#[derive(Default)]
-struct Memory(BTreeMap<u32, (Vec<u8>, u32)>);
-
-impl Slots for Memory {
-    fn load(&mut self, slot: u32) -> Option<(Vec<u8>, u32)> {
-        self.0.get(&slot).cloned()
-    }
-
-    fn store(&mut self, slot: u32, bytes: &[u8], version: Option<u32>) -> Result<(), Conflict> {
-        self.0.insert(slot, (bytes.to_vec(), version.map_or(1, |version| version.wrapping_add(1))));
-        Ok(())
     }
 }

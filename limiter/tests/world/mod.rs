@@ -12,7 +12,7 @@ use limiter::limiter::{CallId, Effect, Limiter, RequestId, Step};
 use limiter::policy::{KeyPart, Limit, OnFailure, Policy, Source, Sync};
 use limiter::quota::TokenBucket;
 use limiter::request::Given;
-use limiter::table::{Conflict, Slots, Table};
+use limiter::table::{OwnSlots, Table};
 use limiter::time::Instant;
 use limiter::wire::{TakeReply, TakeRequest};
 
@@ -45,24 +45,6 @@ pub(crate) fn request_of(name: &str) -> Given {
     Given { method: b"GET".to_vec(), target: b"/".to_vec(), headers, ..Given::default() }
 }
 
-#[derive(Default)]
-struct Memory(BTreeMap<u32, (Vec<u8>, u32)>);
-
-impl Slots for Memory {
-    fn load(&mut self, slot: u32) -> Option<(Vec<u8>, u32)> {
-        self.0.get(&slot).cloned()
-    }
-
-    fn store(&mut self, slot: u32, bytes: &[u8], version: Option<u32>) -> Result<(), Conflict> {
-        let current = self.0.get(&slot).map(|(_, version)| *version);
-        if current != version {
-            return Err(Conflict);
-        }
-        self.0.insert(slot, (bytes.to_vec(), current.map_or(1, |version| version + 1)));
-        Ok(())
-    }
-}
-
 pub(crate) struct World {
     pub(crate) limiter: Limiter,
     pub(crate) store: Authority,
@@ -72,7 +54,7 @@ pub(crate) struct World {
     /// What has become of requests that had to wait.
     pub(crate) decided: BTreeMap<u32, Decision>,
     table: Table,
-    slots: Memory,
+    slots: OwnSlots,
     last_request: u32,
 }
 
@@ -91,7 +73,7 @@ impl World {
             calls: Vec::new(),
             decided: BTreeMap::new(),
             table,
-            slots: Memory::default(),
+            slots: OwnSlots::default(),
             last_request: 0,
         }
     }
@@ -180,7 +162,7 @@ impl World {
 
     /// All that the proxy's table holds is given up.
     pub(crate) fn forget(&mut self) {
-        self.slots = Memory::default();
+        self.slots = OwnSlots::default();
     }
 
     pub(crate) fn leave(&mut self, request: u32) {
@@ -194,7 +176,7 @@ impl World {
         let key = format!("rl:{{{client}}}:{}", policy.name);
         match policy.sync {
             Sync::Local => {
-                let mut slots = Memory(self.slots.0.clone());
+                let mut slots = self.slots.clone();
                 self.table.standing(&mut slots, &key, &quota, 1, self.now).remaining
             }
             Sync::Exact(_) | Sync::Lease(_) | Sync::Async => {
