@@ -47,7 +47,7 @@ pub use matching::{
 pub use place::{Path, Step};
 pub use plan::{MAX_PLAN_BYTES, MAX_PLANS};
 pub use report::{Errors, MAX_ERRORS};
-pub use response::{MAX_HEADERS, MAX_TEXT_BYTES, STATUSES};
+pub use response::{MAX_HEADERS, MAX_TEXT_BYTES, REFUSED_FAMILIES, REFUSED_HEADERS, STATUSES};
 pub use shards::MAX_SHARDS;
 pub use shown::MAX_SHOWN_CHARS;
 pub use source::{MAX_NAME_BYTES, MAX_SOURCES, MAX_STEPS, MIN_STEPS};

@@ -31,9 +31,9 @@ const BODY_OBJECTS: Words = Words::new(&["text"]).elsewhere(&[
     ("problem", "use \"problem\" alone, as a string in place of the object"),
     ("none", "use \"none\" alone, as a string in place of the object"),
 ]);
-/// Headers that the filter and Envoy write, those that are between two neighbours alone (RFC 9110, section 7.6.1), and
+/// Headers that a response may not set: those that the filter and Envoy write, those that are between two neighbours alone (RFC 9110, section 7.6.1), and
 /// what says how a body is coded.
-const TAKEN: [&str; 12] = [
+pub const REFUSED_HEADERS: [&str; 12] = [
     "connection",
     "content-encoding",
     "content-length",
@@ -48,7 +48,7 @@ const TAKEN: [&str; 12] = [
     "upgrade",
 ];
 /// What others of them begin with.
-const TAKEN_FAMILIES: [&str; 3] = ["x-ratelimit-", "ratelimit-", "grpc-"];
+pub const REFUSED_FAMILIES: [&str; 3] = ["x-ratelimit-", "ratelimit-", "grpc-"];
 const LEAVE_OUT: &str = "leave it out: answers have it as they need it";
 const CONTENT_TYPE: &str = "leave it out, or use a body with \"text\": others have a type of their own";
 
@@ -120,7 +120,8 @@ fn header_name(
     report: &mut Report,
 ) -> Result<String, Reported> {
     let folded = token::key(name, HEADER, spot, report)?;
-    let is_taken = TAKEN.contains(&&*folded) || TAKEN_FAMILIES.iter().any(|start| folded.starts_with(start));
+    let is_taken =
+        REFUSED_HEADERS.contains(&&*folded) || REFUSED_FAMILIES.iter().any(|start| folded.starts_with(start));
     let remedy = match &*folded {
         "content-type" if !may_have_type => CONTENT_TYPE,
         _ if is_taken => LEAVE_OUT,

@@ -1,7 +1,7 @@
 //! What holds between the values of a configuration, as far as a schema can say it.
 
 use limiter::wire::MAX_CHARGES;
-use plugin_config::MAX_TOKEN_BYTES;
+use plugin_config::{MAX_TOKEN_BYTES, REFUSED_FAMILIES, REFUSED_HEADERS};
 use serde_json::{Value, json};
 
 use super::texts::TOKEN;
@@ -83,25 +83,10 @@ pub(super) fn of_response() -> Value {
     }])
 }
 
-/// Names that a response may not set are those that it sets itself, or that would break it.
+/// All names but those that a response may not set.
 pub(super) fn field_names() -> Value {
-    let refused = [
-        "connection",
-        "content-encoding",
-        "content-length",
-        "keep-alive",
-        "proxy-connection",
-        "ratelimit",
-        "ratelimit-policy",
-        "retry-after",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    ];
-    let families = ["x-ratelimit-", "ratelimit-", "grpc-"];
-    let mut patterns: Vec<String> = refused.iter().map(|name| any_case(name)).collect();
-    patterns.extend(families.iter().map(|start| any_case(start).trim_end_matches('$').to_owned()));
+    let mut patterns: Vec<String> = REFUSED_HEADERS.iter().map(|name| any_case(name)).collect();
+    patterns.extend(REFUSED_FAMILIES.iter().map(|start| any_case(start).trim_end_matches('$').to_owned()));
     json!({
         "pattern": TOKEN,
         "minLength": 1,
