@@ -33,7 +33,7 @@ pub(crate) fn members(mut set: Set) -> impl Iterator<Item = usize> {
 /// The conditions of all policies, by their kinds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sieve {
-    methods: Step<Sorted>,
+    methods: Texts,
     exact_paths: Sorted,
     prefixes: Vec<(String, Set)>,
     /// Templates and regular expressions.
@@ -42,17 +42,17 @@ pub(crate) struct Sieve {
     exact_hosts: Sorted,
     wildcards: Vec<(HostMatch, Set)>,
     has_host: Set,
-    routes: Step<Sorted>,
+    routes: Texts,
     headers: Vec<(String, Vec<(HeaderCondition, Set)>)>,
     cidrs: Vec<(Cidr, Set)>,
     has_cidr: Set,
 }
 
-/// A kind of condition, and the policies that have it.
+/// A kind of condition on a text as it is, and the policies that have it.
 #[derive(Clone, Debug, Default)]
-struct Step<T> {
+struct Texts {
     has: Set,
-    by: T,
+    by: Sorted,
 }
 
 /// Policies by a text.
