@@ -1,8 +1,15 @@
 //! `tidegate explain` as a person calls it.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic is a test's report")]
+#![allow(dead_code, reason = "the servers are shared with other tests")]
+
+mod servers;
 
 use std::process::Command;
+
+use companion::take;
+use limiter::wire::{Charge, Limit, Take, TakeRequest};
+use servers::{PATIENT, Server, binaries};
 
 const CONFIG: &str = r#"{"companion": {"cluster": "tidegate"}, "policies": [
     {"name": "per-ip", "key": ["ip"], "limit": {"token_bucket": {"capacity": 100, "rate": "100/m"}}, "sync": "local"},
@@ -59,5 +66,35 @@ fn what_cannot_be_explained_ends_with_2_and_says_why() {
         let (code, printed) = explain(args);
         assert_eq!(code, Some(2), "{printed}");
         assert!(printed.contains(words), "{printed}");
+    }
+}
+
+#[test]
+fn a_bucket_of_a_store_is_looked_at_and_not_charged() {
+    let limit = r#"{"capacity": 10, "rate": "10/m"}"#;
+    let charge = Charge {
+        key: "rl:{abc}:orders:POST:/orders".to_owned(),
+        limit: Limit::TokenBucket(serde_json::from_str(limit).unwrap()),
+        cost: 10,
+        shadow: false,
+        lease: None,
+        report: None,
+    };
+    let all = TakeRequest { takes: vec![Take { charges: vec![charge] }] };
+    for binary in binaries() {
+        let server = Server::start(&binary);
+        let store = format!("redis://127.0.0.1:{}", server.port);
+        let ask = || explain(&["POST /orders", "-H", "x-api-key: abc", "--store", &store]);
+        let (code, printed) = ask();
+        assert_eq!(code, Some(0), "{printed}");
+        assert!(printed.contains("now     10 left; the request passes\n"), "{printed}");
+        assert_eq!(server.command::<i64>(&["DBSIZE"]), 0, "looking writes nothing");
+        tokio::runtime::Runtime::new().unwrap().block_on(async {
+            server.ready_store(PATIENT).await.run(take::call(&all)).await.unwrap();
+        });
+        // How long is the pace of this machine's.
+        let (_, printed) = ask();
+        assert!(printed.contains("now     0 left; the request passes in "), "{printed}");
+        assert!(printed.contains("A request now is answered 429 with\n"), "{printed}");
     }
 }

@@ -12,24 +12,11 @@ use companion::store::{Refusal, Store, StoreError};
 use companion::take;
 use limiter::wire::{Charge, LeaseAsk, Limit, Report, Return, Take, TakeRequest};
 use rustix::process::Signal;
-use servers::{Server, binaries};
+use servers::{PATIENT, Server, binaries, until_ready};
 use tokio::task::JoinSet;
-
-/// Generous, so that a busy machine fails no test that is not about the timeout.
-const PATIENT: Duration = Duration::from_secs(5);
 
 /// The companion's default.
 const SHORT: Duration = Duration::from_millis(30);
-
-/// Waits for a store to be ready; returns how long that took.
-async fn until_ready(store: &Store) -> Duration {
-    let begun = Instant::now();
-    while store.ready().await.is_err() {
-        assert!(begun.elapsed() < PATIENT, "{:?}", store.ready().await);
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    begun.elapsed()
-}
 
 /// Asks `times` times in one call for `cost` tokens of ten thousand a day.
 fn request(key: &str, cost: u64, times: usize) -> TakeRequest {
@@ -369,45 +356,5 @@ async fn after_a_refused_write_the_store_is_not_ready_for_a_second() {
         assert_eq!(error.kind(), "out_of_memory", "{error}");
         assert_eq!(store.ready().await, Err(error));
         until_ready(&store).await;
-    }
-}
-
-#[test]
-fn an_explanation_looks_at_a_bucket_and_charges_nothing() {
-    let limit = r#""limit": {"token_bucket": {"capacity": 10000, "rate": "10000/d"}}, "sync": "exact""#;
-    let config = format!(
-        r#"{{"companion": {{"cluster": "c"}}, "policies": [{{"name": "p", "key": [{{"header": "x"}}], {limit}}}]}}"#
-    );
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("policies.json");
-    std::fs::write(&file, config).unwrap();
-    for binary in binaries() {
-        let server = Server::start(&binary);
-        let explain = || {
-            let output = std::process::Command::new(env!("CARGO_BIN_EXE_tidegate"))
-                .args([
-                    "explain",
-                    "GET /",
-                    "-H",
-                    "x: 1",
-                    "--store",
-                    &format!("redis://127.0.0.1:{}", server.port),
-                ])
-                .arg("--config")
-                .arg(&file)
-                .output()
-                .unwrap();
-            String::from_utf8(output.stdout).unwrap()
-        };
-        assert!(explain().contains("now     10000 left; the request passes\n"), "{}", explain());
-        assert_eq!(server.command::<i64>(&["DBSIZE"]), 0, "looking writes nothing");
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        runtime.block_on(async {
-            let store = server.ready_store(PATIENT).await;
-            store.run(take::call(&request("1", 10_000, 1))).await.unwrap();
-        });
-        let printed = explain();
-        assert!(printed.contains("now     0 left; the request passes in 9 s\n"), "{printed}");
-        assert!(printed.contains("A request now is answered 429 with\n"), "{printed}");
     }
 }

@@ -10,7 +10,18 @@ use std::time::{Duration, Instant};
 use companion::store::{Location, Store};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{PATIENT, until_ready};
+/// Generous, so that a busy machine fails no test that is not about the timeout.
+pub(crate) const PATIENT: Duration = Duration::from_secs(5);
+
+/// Waits for a store to be ready; returns how long that took.
+pub(crate) async fn until_ready(store: &Store) -> Duration {
+    let begun = Instant::now();
+    while store.ready().await.is_err() {
+        assert!(begun.elapsed() < PATIENT, "{:?}", store.ready().await);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    begun.elapsed()
+}
 
 /// A running server.
 pub(crate) struct Server {
